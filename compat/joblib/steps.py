@@ -7,7 +7,7 @@ from datetime import datetime
 
 # How long a case waits for what must come, in seconds: two cores may be compiling beside it.
 PATIENCE = 30
-LOOK_EVERY = 0.05
+CHECK_EVERY = 0.05
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
@@ -15,13 +15,13 @@ def unique(kind):
     return f"{kind}-{uuid.uuid4().hex[:12]}"
 
 
-def until(what, look):
-    """Asks `look` until it answers with something, and returns that."""
+def until(what, check):
+    """Calls `check` until it returns a true value, and returns that."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if found := look():
+        if found := check():
             return found
-        time.sleep(LOOK_EVERY)
+        time.sleep(CHECK_EVERY)
     raise AssertionError(f"waited in vain: {what}")
 
 

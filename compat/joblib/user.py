@@ -1,4 +1,4 @@
-"""One who has a token: plain HTTP, and what the real client calls an ApiManager."""
+"""A user with a token: plain HTTP, and the object that the real client calls an ApiManager."""
 
 import httpx
 from zndraw_joblib import request_hash

@@ -22,7 +22,7 @@ def the_answer_is_the_claimed_task(user, room):
     assert user.post("/tasks/claim", json={"worker_id": made["worker_id"]}).text == '{"task":null}'
 
 
-def the_oldest_comes_first_across_jobs_and_rooms(user, room):
+def the_oldest_task_is_claimed_first_across_jobs_and_rooms(user, room):
     worker = user.worker()
     jobs = [user.job(room, name, worker=worker)["full_name"] for name in ("One", "Two")]
     jobs.append(user.job(steps.unique("room"), worker=worker)["full_name"])
@@ -67,14 +67,14 @@ def another_users_worker_claims_nothing_even_for_a_superuser(user, other):
     assert steps.is_problem(answer, 403, "forbidden", "Forbidden", "Worker belongs to a different user")
 
 
-def the_worker_is_needed(user):
+def a_claim_needs_a_worker_id(user):
     answer = user.post("/tasks/claim", json={})
     assert steps.is_refused_field(answer, "body", "worker_id", kind="missing")
     answer = user.post("/tasks/claim", json={"worker_id": "x"})
     assert steps.is_refused_field(answer, "body", "worker_id", kind="uuid_parsing")
 
 
-def a_task_that_was_claimed_goes_to_nobody_else(user, room):
+def a_claimed_task_is_not_claimed_again(user, room):
     first, second = user.worker(), user.worker()
     for worker in (first, second):
         job = user.job(room, worker=worker)["full_name"]

@@ -54,7 +54,7 @@ def a_job_is_registered_again_and_by_another_client(user, other, room, connect):
     assert sorted(found["workers"]) == sorted([str(first.jobs.worker_id), str(second.jobs.worker_id)])
 
 
-def a_job_for_everybody_is_registered_by_default(user, room, connect):
+def a_global_job_is_registered_by_default(user, room, connect):
     name = steps.unique("Job").replace("-", "_")
     job = type(name, (Rotate,), {"__module__": __name__})
     client = connect(user)
@@ -64,7 +64,7 @@ def a_job_for_everybody_is_registered_by_default(user, room, connect):
     assert client.jobs.claim().extension == job(angle=3)
 
 
-def a_task_is_claimed_started_and_completed_by_hand(user, room, connect):
+def a_task_is_claimed_started_and_completed_by_single_calls(user, room, connect):
     client = connect(user)
     client.jobs.register(Select, room=room, run_kwargs={"model": "big"})
     task = client.jobs.submit(Select(ids=[1, 2]), room, job_room=room)
@@ -80,7 +80,7 @@ def a_task_is_claimed_started_and_completed_by_hand(user, room, connect):
     assert client.jobs.claim() is None
 
 
-def a_task_is_failed_and_cancelled_by_hand(user, room, connect):
+def a_task_is_failed_and_cancelled_by_single_calls(user, room, connect):
     client = connect(user)
     client.jobs.register(Rotate, room=room)
     tasks = [client.jobs.submit(Rotate(), room, job_room=room) for _ in range(3)]
@@ -110,7 +110,7 @@ def the_client_listens_for_tasks(user, room, connect):
     assert angles == [1, 2, 3]
 
 
-def what_the_server_refuses_has_its_own_exception(user, other, room, connect):
+def each_refusal_raises_its_own_exception(user, other, room, connect):
     client = connect(user, max_startup_retries=1)
     client.jobs.register(Rotate, room=room)
     with pytest.raises(KeyError):
@@ -183,14 +183,14 @@ def many_workers_share_the_tasks(user, room, connect):
     assert sorted(performed) == sorted(tasks)
 
 
-def heartbeats_are_sent_by_themselves(user, room, connect):
+def heartbeats_are_sent_automatically(user, room, connect):
     client = connect(user, heartbeat_interval=0.2)
     client.jobs.register(Rotate, room=room)
     first = _heartbeat(user, room, client)
     steps.until("a later heartbeat", lambda: _heartbeat(user, room, client) > first)
 
 
-def a_client_that_disconnects_takes_everything_along(user, room, connect):
+def a_client_that_disconnects_removes_its_worker_with_jobs_and_providers(user, room, connect):
     client = connect(user)
     client.jobs.register(Rotate, room=room)
     provider = client.serve(lambda path: path, room=room)
@@ -220,7 +220,7 @@ def a_client_without_a_socket_polls(user, room):
         assert performed.wait(steps.PATIENCE)
 
 
-def a_client_whose_worker_is_gone_stops(user, other, room, connect):
+def a_client_whose_worker_was_removed_stops(user, other, room, connect):
     client = connect(user, execute=lambda task: None, polling_interval=0.2)
     client.jobs.register(Rotate, room=room)
     other.delete(f"/workers/{client.jobs.worker_id}")

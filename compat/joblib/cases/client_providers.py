@@ -38,7 +38,7 @@ def a_default_is_used_where_no_parameter_is_given(user, room, connect):
     assert user.read(provider, wait=30).json() == "/"
 
 
-def what_was_read_once_is_not_asked_again(user, room, connect):
+def a_cached_answer_is_not_requested_again(user, room, connect):
     asked = []
 
     def handler(path):
@@ -50,7 +50,7 @@ def what_was_read_once_is_not_asked_again(user, room, connect):
     assert asked == ["/x"]
 
 
-def reads_are_served_side_by_side(user, room, connect, aside):
+def reads_are_served_concurrently(user, room, connect, aside):
     """The second answers while the first still works."""
     first_may_end, first_began = threading.Event(), threading.Event()
 
@@ -87,7 +87,7 @@ def a_job_uses_the_handler_of_a_provider(user, room, connect):
     assert seen == [{provider["full_name"]: str}]
 
 
-def a_provider_that_was_unregistered_is_gone(user, room, connect):
+def an_unregistered_provider_is_not_found(user, room, connect):
     client = connect(user)
     provider = client.serve(lambda path: path, room=room)
     client.jobs.unregister_provider(provider["full_name"])

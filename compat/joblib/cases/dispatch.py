@@ -7,8 +7,8 @@ from zndraw_joblib import request_hash
 pytestmark = pytest.mark.wakeline_only
 
 
-def one_who_joins_is_asked_what_is_in_flight(user, room, listen, aside):
-    """Upstream asks whoever is there, once; a read right after a registration may ask nobody."""
+def a_provider_that_joins_gets_the_requests_in_flight(user, room, listen, aside):
+    """Upstream sends a request once, to the workers that are connected: a read right after a registration may reach none."""
     provider = user.provider(room)
     reading = aside(user.read, provider, {"path": "/x"}, wait=30)
     # Once this has been answered with nothing, the other is held too.
@@ -20,7 +20,7 @@ def one_who_joins_is_asked_what_is_in_flight(user, room, listen, aside):
     assert reading.result(steps.PATIENCE).json() == [1]
 
 
-def when_one_leaves_the_next_is_asked(user, room, listen, aside):
+def when_a_provider_leaves_the_next_one_gets_its_requests(user, room, listen, aside):
     provider, first = user.provider(room), listen(user)
     first.serve(provider)
     reading = aside(user.read, provider, {"path": "/x"}, wait=30)
@@ -33,7 +33,7 @@ def when_one_leaves_the_next_is_asked(user, room, listen, aside):
     assert reading.result(steps.PATIENCE).json() == [1]
 
 
-def a_provider_that_was_registered_anew_is_asked_anew(user, room, listen):
+def a_provider_that_registers_again_gets_the_open_requests_again(user, room, listen):
     """Upstream serves what the one before it had uploaded, for five minutes."""
     provider = user.provider(room)
     user.upload(provider, {}, b'"old"')
@@ -45,7 +45,7 @@ def a_provider_that_was_registered_anew_is_asked_anew(user, room, listen):
     serving.expect("provider_request")
 
 
-def a_provider_that_another_worker_took_over_is_asked_anew(user, room):
+def a_provider_that_another_worker_took_over_gets_the_open_requests_again(user, room):
     provider = user.provider(room)
     user.upload(provider, {}, b'"old"')
     again = user.provider(room)

@@ -75,7 +75,7 @@ def a_task_is_announced_to_its_room_and_not_to_the_jobs(user, room, listen):
     assert [event["id"] for event in here.all("task_status_event")] == [own["id"]]
 
 
-def those_who_do_the_job_hear_of_its_tasks(user, room, listen):
+def workers_of_the_job_get_the_events_of_its_tasks(user, room, listen):
     made, elsewhere = user.job(room), steps.unique("room")
     working = listen(user)
     working.serve_job(made)
@@ -86,7 +86,7 @@ def those_who_do_the_job_hear_of_its_tasks(user, room, listen):
     assert working.all("task_status_event") == []
 
 
-def those_who_left_the_job_hear_nothing(user, room, listen):
+def workers_that_left_the_job_get_no_events(user, room, listen):
     one, two = user.job(room, "One"), user.job(room, "Two")
     working = listen(user)
     for job in (one, two):
@@ -107,7 +107,7 @@ def a_result_is_announced_to_the_providers_room(user, room, listen):
     assert event == {"provider_name": provider["full_name"], "request_hash": request_hash({"path": "/"})}
 
 
-def a_question_goes_to_those_who_serve_the_provider(user, room, listen):
+def a_request_goes_to_the_workers_of_the_provider(user, room, listen):
     one, two = user.provider(room, "one"), user.provider(room, "two")
     serving, watching = listen(user), listen(user, room)
     serving.serve(one)
@@ -126,7 +126,7 @@ def a_question_goes_to_those_who_serve_the_provider(user, room, listen):
     assert len(serving.all("provider_request")) == 1
 
 
-def those_who_left_the_provider_are_asked_nothing(user, room, listen):
+def workers_that_left_the_provider_get_no_requests(user, room, listen):
     one, two = user.provider(room, "one"), user.provider(room, "two")
     serving = listen(user)
     for provider in (one, two):
@@ -159,11 +159,11 @@ def a_removed_worker_is_announced_once_to_each_room(user, room, listen):
     user.provider(room, "three")
     watching.expect("jobs_invalidate", 4)
     watching.expect("providers_invalidate", 4)
-    # Whatever had come twice would be here before what came after it.
+    # An event that came twice would be here before the one after it.
     assert len(watching.all("jobs_invalidate")) == len(watching.all("providers_invalidate")) == 4
 
 
-def a_job_that_goes_with_its_last_task_is_announced(user, room, listen):
+def a_job_deleted_with_its_last_task_is_announced(user, room, listen):
     worker = user.worker()
     job = user.job(room, worker=worker)["full_name"]
     task = user.submit(room, job)["id"]
@@ -173,7 +173,7 @@ def a_job_that_goes_with_its_last_task_is_announced(user, room, listen):
     assert watching.expect("jobs_invalidate") == {}
 
 
-def pages_hear_of_global_jobs_and_python_clients_do_not(user, room, listen):
+def frontends_get_events_of_global_jobs_and_python_clients_do_not(user, room, listen):
     page, client = listen(user), listen(user)
     page.enter(room, "frontend")
     client.enter(room, "pyclient")

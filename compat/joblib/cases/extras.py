@@ -23,12 +23,12 @@ def a_claim_is_held_until_there_is_a_task(user, room, aside):
     assert done(claiming.result(steps.PATIENCE), 200)["task"]["id"] == task
 
 
-def a_held_claim_that_gets_nothing_says_so(user, room):
+def a_held_claim_without_a_task_is_answered_with_null(user, room):
     made = user.job(room)
     assert done(_claim(user, made["worker_id"], 1), 200) == {"task": None}
 
 
-def a_held_claim_hears_of_a_job_that_its_worker_takes_on_later(user, room, aside):
+def a_held_claim_gets_tasks_of_a_job_that_its_worker_registers_later(user, room, aside):
     worker = user.worker()
     claiming = aside(_claim, user, worker, 30)
     job = user.job(room, worker=worker)["full_name"]
@@ -86,7 +86,7 @@ def parameters_of_the_schema_are_passed_on_as_texts(user, room, listen):
     assert serving.expect("provider_request")["params"] == '{"index":"7","keys":"a,b"}'
 
 
-def a_result_has_a_tag_and_is_not_sent_twice(user, room):
+def a_result_has_an_etag_and_is_not_sent_twice(user, room):
     provider = user.provider(room)
     user.upload(provider, {}, b"[1]")
     first = user.read(provider, wait=0)
@@ -101,7 +101,7 @@ def a_result_has_a_tag_and_is_not_sent_twice(user, room):
     assert changed.headers["etag"] != tag
 
 
-def a_lost_workers_task_is_tried_again_as_often_as_the_job_says(user, room):
+def a_lost_workers_task_is_retried_as_often_as_the_job_allows(user, room):
     job = user.job(room, max_retries=1)
     task = user.submit(room, job["full_name"])["id"]
     user.claim(job["worker_id"])
@@ -118,7 +118,7 @@ def a_lost_workers_task_is_tried_again_as_often_as_the_job_says(user, room):
 
 
 @pytest.mark.alone
-def a_token_is_renewed_before_it_ends(deployment):
+def a_token_is_renewed_before_it_expires(deployment):
     user = people.guest(deployment.node(admin=True, token_lifetime=6).url)
     fresh = steps.until("a fresh token", lambda: user.get("/workers").headers.get("x-refreshed-token"))
     assert fresh != user.token
@@ -132,7 +132,7 @@ def a_young_token_is_not_renewed(user):
 
 
 @pytest.mark.alone
-def a_read_that_nobody_answers_may_be_answered_with_404(deployment, room):
+def an_unanswered_read_may_be_a_404(deployment, room):
     user = people.guest(deployment.node(flags=["--jobs-timeout-status", "404"]).url)
     answer = user.read(user.provider(room), wait=0)
     assert steps.is_problem(answer, 404, "provider-timeout", "Not Found")

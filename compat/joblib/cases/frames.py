@@ -1,7 +1,6 @@
 """Rooms with frames, in the bytes of real msgpack-numpy, stored or served by the real client.
 
-ZnDraw's own class is not here: 0.7.0a8 is the first on PyPI with these routes and takes 900 MB of
-packages. 0.6.0, which pip takes by itself, has other routes.
+ZnDraw's own class is in zndraw.py.
 """
 
 import base64
@@ -32,7 +31,7 @@ def _frame(number):
     return {key.encode(): msgpack.packb(value, default=msgpack_numpy.encode) for key, value in arrays.items()}
 
 
-def _told(answer):
+def _unpacked(answer):
     assert (answer.status_code, answer.headers["content-type"]) == (200, MSGPACK), answer.text
     return [{key: _value(value) for key, value in frame.items()} for frame in msgpack.unpackb(answer.content)]
 
@@ -42,7 +41,7 @@ def _value(binary):
 
 
 def _steps(answer):
-    return [frame[b"info.step"] for frame in _told(answer)]
+    return [frame[b"info.step"] for frame in _unpacked(answer)]
 
 
 def _in_json(frame):
@@ -62,14 +61,14 @@ def _mounted(user, room, client, handler, count):
     return frames
 
 
-def arrays_come_back_as_they_were(user, room, listen):
+def arrays_are_read_unchanged(user, room, listen):
     frames = _room(user, room)
     watching = listen(user, room)
     done(user.ask("POST", frames, json={"frames": [_in_json(_frame(number)) for number in range(3)]}), 201)
     told = watching.expect("frames_invalidate")
     assert (told["room_id"], told["action"], told["count"]) == (room, "add", 3)
     assert _steps(user.ask("GET", f"{frames}?indices=2,0")) == [2, 0]
-    [frame] = _told(user.ask("GET", f"{frames}/1?keys=arrays.positions"))
+    [frame] = _unpacked(user.ask("GET", f"{frames}/1?keys=arrays.positions"))
     assert list(frame) == [b"arrays.positions"]
     positions = frame[b"arrays.positions"]
     assert positions.dtype == numpy.float64
@@ -97,7 +96,7 @@ def the_real_client_serves_a_mounted_room(user, room, connect):
     assert sorted(asked) == [10, 11, 12, 13]
 
 
-def a_batch_that_is_late_is_a_timeout_and_comes_later(user, room, connect):
+def a_late_batch_is_a_timeout_and_is_read_later(user, room, connect):
     may_answer = threading.Event()
     asked = []
 
@@ -116,7 +115,7 @@ def a_batch_that_is_late_is_a_timeout_and_comes_later(user, room, connect):
     assert sorted(asked) == [0, 1, 2, 3, 4]
 
 
-def a_frame_that_fails_is_told_to_who_waits(user, room, connect):
+def a_failed_frame_answers_the_waiting_reader(user, room, connect):
     def handler(index):
         raise ValueError("the trajectory is gone")
 
@@ -127,8 +126,64 @@ def a_frame_that_fails_is_told_to_who_waits(user, room, connect):
     assert "the trajectory is gone" in failed.json()["detail"]
 
 
-def a_mounted_room_is_not_written(user, room, connect):
+def a_mounted_room_is_read_only(user, room, connect):
     frames = _mounted(user, room, connect(user), lambda index: msgpack.packb(_frame(index)), 5)
     refused = user.ask("POST", frames, json={"frames": [_in_json(_frame(0))]})
     assert refused.status_code == 409
     assert refused.json()["type"] == "/v1/problems/room-read-only"
+
+
+def events_come_in_the_order_of_the_changes(user, room, aside, listen):
+    frames, hearing = _room(user, room), listen(user, room)
+    body = {"frames": [_in_json(_frame(0))]}
+    for together in range(10):
+        appends = [aside(user.ask, "POST", frames, json=body) for _ in range(8)]
+        for append in appends:
+            done(append.result(steps.PATIENCE), 201)
+        hearing.expect("frames_invalidate", count=8 * (together + 1))
+    assert [event["count"] for event in hearing.all("frames_invalidate")] == list(range(1, 81))
+
+
+def a_locked_room_refuses_the_changes_of_others(alice, bob, admin, room, listen):
+    frames, hearing = _room(alice, room), listen(bob, room)
+    body = {"frames": [_in_json(_frame(0))]}
+    done(alice.ask("PATCH", f"/v1/rooms/{room}", json={"locked": True}), 200)
+    assert hearing.expect("room_update")["locked"] is True
+    assert listen(bob).enter(room)["locked"] is True
+    assert steps.is_problem(bob.ask("POST", frames, json=body), 423, "room-locked", "Locked")
+    done(alice.ask("POST", frames, json=body), 201)
+    done(admin.ask("POST", frames, json=body), 201)
+    assert bob.ask("PATCH", f"/v1/rooms/{room}", json={"locked": False}).status_code == 423
+    done(admin.ask("PATCH", f"/v1/rooms/{room}", json={"locked": False}), 200)
+    done(bob.ask("POST", frames, json=body), 201)
+
+
+def progress_is_shown_to_the_room(user, room, listen):
+    _room(user, room)
+    hearing, progress = listen(user, room), f"/v1/rooms/{room}/progress"
+    start = {"progress_id": "p", "description": "Uploading", "unit": "frames"}
+    shown = done(user.ask("POST", progress, json=start), 201)
+    assert shown == {**start, "n": 0, "total": None, "elapsed": 0.0}
+    assert hearing.expect("progress_start") == start
+    update = {"n": 3, "total": 7, "elapsed": 1.5}
+    shown = done(user.ask("PATCH", f"{progress}/p", json=update), 200)
+    assert shown == {**start, **update}
+    expected = {"progress_id": "p", "description": None, "unit": None, **update}
+    assert hearing.expect("progress_update") == expected
+    assert listen(user).enter(room)["progress_trackers"] == {"p": shown}
+    assert user.ask("DELETE", f"{progress}/p").status_code == 204
+    assert hearing.expect("progress_complete") == {"progress_id": "p"}
+    again = user.ask("DELETE", f"{progress}/p")
+    assert steps.is_problem(again, 404, "progress-not-found", "Not Found")
+
+
+def messages_of_the_chat_are_listed(user, room, listen):
+    _room(user, room)
+    hearing, chat = listen(user, room), f"/v1/rooms/{room}/chat/messages"
+    said = [done(user.ask("POST", chat, json={"content": text}), 201) for text in ("one", "two", "three")]
+    assert hearing.expect("message_new", count=3) == said[2]
+    page = done(user.ask("GET", chat, params={"limit": 2}), 200)
+    assert page["items"] == [said[2], said[1]]
+    assert (page["metadata"]["has_more"], page["metadata"]["total_count"]) == (True, 3)
+    rest = done(user.ask("GET", chat, params={"before": page["metadata"]["oldest_timestamp"]}), 200)
+    assert (rest["items"], rest["metadata"]["has_more"]) == ([said[0]], False)

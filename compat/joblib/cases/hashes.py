@@ -46,18 +46,18 @@ FORMS = [
 @pytest.mark.parametrize(("query", "digest", "params"), QUERIES)
 def the_hash_is_that_of_the_sorted_ascii_json(user, room, listen, query, digest, params):
     assert request_hash(json.loads(params)) == digest
-    assert _asked(user, room, listen, query) == {"request_id": digest, "params": params}
+    assert _next_request(user, room, listen, query) == {"request_id": digest, "params": params}
 
 
 @pytest.mark.parametrize(("query", "params"), FORMS)
-def the_parameters_are_texts_the_last_of_each(user, room, listen, query, params):
-    asked = _asked(user, room, listen, query)
+def parameters_are_texts_and_the_last_of_each_name_is_used(user, room, listen, query, params):
+    asked = _next_request(user, room, listen, query)
     assert asked["params"] == params
     assert asked["request_id"] == request_hash(json.loads(params))
 
 
 @pytest.mark.parametrize(("query", "digest", "params"), QUERIES)
-def what_is_uploaded_for_the_hash_is_read(user, room, query, digest, params):
+def a_result_uploaded_for_the_hash_answers_the_read(user, room, query, digest, params):
     provider = user.provider(room)
     steps.is_empty(user.upload(provider, digest, b"[1]"))
     answer = user.get(f"/rooms/{room}/providers/{provider['full_name']}?{query}", headers={"Prefer": "wait=0"})
@@ -72,7 +72,7 @@ def the_order_of_parameters_does_not_matter(user, room):
         assert answer.content == b"[1]"
 
 
-def _asked(user, room, listen, query):
+def _next_request(user, room, listen, query):
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
     user.get(f"/rooms/{room}/providers/{provider['full_name']}?{query}", headers={"Prefer": "wait=0"})

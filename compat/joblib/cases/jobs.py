@@ -6,7 +6,7 @@ from user import SCHEMA, User, done, job
 FIELDS = ["id", "room_id", "category", "name", "full_name", "schema", "workers", "worker_id"]
 
 
-def a_new_job_is_answered_with_all_of_it(user, room):
+def a_new_job_is_answered_with_all_its_fields(user, room):
     worker = user.worker()
     made = user.register(room, worker=worker)
     assert made.status_code == 201
@@ -38,7 +38,7 @@ def a_second_worker_joins_the_job(user, room):
     assert joined["worker_id"] == second
 
 
-def without_a_worker_one_is_made(user, room):
+def a_registration_without_a_worker_creates_one(user, room):
     made = done(user.register(room), 201)
     assert made["workers"] == [made["worker_id"]]
     assert done(user.patch(f"/workers/{made['worker_id']}"), 200)["id"] == made["worker_id"]
@@ -46,7 +46,7 @@ def without_a_worker_one_is_made(user, room):
     assert again["worker_id"] != made["worker_id"]
 
 
-def a_null_worker_is_none(user, room):
+def a_null_worker_counts_as_none(user, room):
     fields = {**job(), "worker_id": None}
     assert done(user.put(f"/rooms/{room}/jobs", fields), 201)["worker_id"]
 
@@ -57,7 +57,7 @@ def the_schema_may_be_called_as_the_real_client_calls_it(user, room):
     assert done(user.register(room), 200)["schema"] == SCHEMA
 
 
-def without_a_schema_it_is_empty(user, room):
+def a_job_without_a_schema_has_an_empty_one(user, room):
     fields = {"category": "modifiers", "name": "Rotate"}
     assert done(user.put(f"/rooms/{room}/jobs", fields), 201)["schema"] == {}
 
@@ -87,7 +87,7 @@ def the_three_categories_are_allowed(user, room):
         assert user.job(room, category=category)["full_name"] == f"{room}:{category}:Rotate"
 
 
-def an_unknown_worker_is_refused_and_nothing_is_made(user, room):
+def an_unknown_worker_is_refused_and_no_job_is_created(user, room):
     answer = user.register(room, worker=steps.NOBODY)
     detail = f"Worker '{steps.NOBODY}' not found or not owned by user"
     assert steps.is_problem(answer, 404, "worker-not-found", "Not Found", detail)
@@ -158,7 +158,7 @@ def a_room_lists_its_jobs_newest_first(user, url, room):
     assert mine[1]["workers"] == first["workers"]
 
 
-def global_jobs_are_listed_everywhere_and_a_rooms_only_there(user, room):
+def global_jobs_are_listed_in_every_room_and_a_rooms_jobs_only_there(user, room):
     everywhere = user.job("@global", steps.unique("Job"))["full_name"]
     here = user.job(room)["full_name"]
     assert {everywhere, here} <= _names(user, room)
@@ -174,7 +174,7 @@ def internal_jobs_are_listed_in_rooms_but_not_in_global(user, room):
     assert name not in _names(user, "@global")
 
 
-def a_job_goes_with_its_last_worker(user, room):
+def a_job_is_deleted_with_its_last_worker(user, room):
     first, second = user.worker(), user.worker()
     name = user.job(room, worker=first)["full_name"]
     user.job(room, worker=second)
@@ -196,7 +196,7 @@ def a_job_with_pending_tasks_outlives_its_last_worker(user, room):
     assert user.claim(heir)["id"] == task
 
 
-def a_job_without_workers_goes_with_its_last_task(user, room):
+def a_job_without_workers_is_deleted_with_its_last_task(user, room):
     worker = user.worker()
     name = user.job(room, worker=worker)["full_name"]
     task = user.submit(room, name)["id"]
@@ -206,7 +206,7 @@ def a_job_without_workers_goes_with_its_last_task(user, room):
     assert done(user.task(task), 200)["job_name"] == name
 
 
-def a_job_that_was_gone_comes_back_with_a_new_schema(user, room):
+def a_deleted_job_may_be_registered_with_a_new_schema(user, room):
     worker = user.worker()
     first = user.job(room, worker=worker)
     user.delete(f"/workers/{worker}")

@@ -34,7 +34,7 @@ def a_room_with_an_at_or_a_colon_is_refused(user, room_id):
         assert steps.is_problem(answer, 400, "invalid-room-id", "Bad Request", detail)
 
 
-def a_room_may_be_called_anything_else(user, room):
+def a_room_may_have_any_other_name(user, room):
     for room_id in (f"{room} x", f"{room}-ä", f"{room}.1", f"{room}~"):
         made = done(user.put(f"/rooms/{_path(room_id)}/jobs", job()), 201)
         assert made["room_id"] == room_id

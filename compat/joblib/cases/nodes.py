@@ -49,7 +49,7 @@ def a_result_that_is_uploaded_on_one_node_answers_the_read_on_the_other(here, th
     assert watching.expect("provider_result_ready")["provider_name"] == provider["full_name"]
 
 
-def a_hundred_identical_reads_on_two_nodes_ask_once(here, there, room, listen, aside):
+def a_hundred_identical_reads_on_two_nodes_share_one_request(here, there, room, listen, aside):
     provider, serving = here.provider(room), listen(here)
     serving.serve(provider)
     reads = [aside(user.read, provider, {"path": "/"}, wait=30) for user in (here, there) * 50]
@@ -99,7 +99,7 @@ def each_task_goes_to_one_worker_of_either_node(here, there, room, aside):
     assert sorted(claimed) == sorted(tasks)
 
 
-def what_one_node_says_is_said_at_the_other(here, there, room, listen):
+def events_and_answers_of_one_node_are_those_of_the_other(here, there, room, listen):
     watching = listen(there, room)
     made = here.job(room)
     watching.expect("jobs_invalidate")
@@ -133,7 +133,7 @@ def when_the_readers_node_is_killed_the_other_has_the_answer(here, there, nodes,
 
 
 @pytest.mark.wakeline_only
-def when_the_providers_node_is_killed_the_read_on_the_other_goes_on(here, there, nodes, room, connect, proxy, aside):
+def when_the_providers_node_is_killed_the_read_on_the_other_node_is_answered(here, there, nodes, room, connect, proxy, aside):
     """Upstream asks once; who comes to another node is not asked what the first had been."""
     cable, may_answer, asked = proxy(nodes[0].url), threading.Event(), []
 
@@ -153,7 +153,7 @@ def when_the_providers_node_is_killed_the_read_on_the_other_goes_on(here, there,
     assert reading.result(2 * steps.PATIENCE).json() == "/x"
 
 
-def a_client_whose_node_is_killed_goes_to_the_other(here, there, nodes, room, connect, proxy):
+def a_client_whose_node_is_killed_connects_to_the_other(here, there, nodes, room, connect, proxy):
     cable, performed = proxy(nodes[0].url), []
     client = connect(here.at(cable.url), execute=lambda task: performed.append(task.task_id))
     provider = client.serve(lambda path: path, room=room)
@@ -166,3 +166,17 @@ def a_client_whose_node_is_killed_goes_to_the_other(here, there, nodes, room, co
     task = there.submit(room, f"{room}:modifiers:Rotate", {})["id"]
     assert done(there.task(task, wait=30), 200)["status"] == "completed"
     assert performed == [task]
+
+
+@pytest.mark.wakeline_only
+def changes_of_a_room_on_two_nodes_are_told_in_their_order(here, there, room, listen, aside):
+    done(here.ask("POST", "/v1/rooms", json={"room_id": room}), 201)
+    hearing = [listen(user, room) for user in (here, there)]
+    frame = {"b64:YXJyYXlzLmNvbG9ycw==": "wA==", "b64:YXJyYXlzLnJhZGlp": "wA=="}
+    path, body = f"/v1/rooms/{room}/frames", {"frames": [frame]}
+    appends = [aside(user.ask, "POST", path, json=body) for user in (here, there) * 40]
+    for append in appends:
+        done(append.result(steps.PATIENCE), 201)
+    for listener in hearing:
+        listener.expect("frames_invalidate", count=80)
+        assert [event["count"] for event in listener.all("frames_invalidate")] == list(range(1, 81))

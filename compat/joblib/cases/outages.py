@@ -10,7 +10,7 @@ pytestmark = pytest.mark.alone
 
 
 class Scene:
-    """A client behind a cable, and one who reads and submits beside it."""
+    """A client behind a proxy that can be cut, and another user that reads and submits beside it."""
 
     def __init__(self, deployment, room, connect, proxy):
         self.node = deployment.node()
@@ -64,7 +64,7 @@ def a_client_survives_a_restart_of_the_server(scene, end):
     assert scene.client.jobs.worker_id == worker
 
 
-def what_was_submitted_before_the_restart_is_done_after_it(scene):
+def a_task_submitted_before_the_restart_is_done_after_it(scene):
     scene.cable.cut()
     task = scene.submit()
     scene.node.kill()
@@ -75,7 +75,7 @@ def what_was_submitted_before_the_restart_is_done_after_it(scene):
     assert done(scene.user.task(task, wait=30), 200)["status"] == "completed"
 
 
-def a_client_survives_a_cut(scene):
+def a_client_survives_a_cut_connection(scene):
     scene.is_served(1)
     scene.cable.cut()
     steps.until("the client to notice", lambda: not scene.client.socket.connected)
@@ -85,7 +85,7 @@ def a_client_survives_a_cut(scene):
     scene.is_served(2)
 
 
-def a_cut_fails_no_task_and_removes_no_provider(scene):
+def a_cut_connection_fails_no_task_and_removes_no_provider(scene):
     scene.cable.cut()
     steps.until("the client to notice", lambda: not scene.client.socket.connected)
     info = f"/rooms/{scene.room}/providers/{scene.listing['full_name']}/info"

@@ -13,7 +13,7 @@ def a_worker_is_removed_by_its_owner_or_a_superuser(alice, bob, admin):
     assert steps.is_empty(alice.delete(f"/workers/{alice.worker()}"))
 
 
-def a_heartbeat_is_its_owners_alone(alice, bob, admin):
+def only_the_owner_of_a_worker_sends_its_heartbeats(alice, bob, admin):
     worker = alice.worker()
     for other in (bob, admin):
         answer = other.patch(f"/workers/{worker}")
@@ -22,7 +22,7 @@ def a_heartbeat_is_its_owners_alone(alice, bob, admin):
 
 
 @pytest.mark.parametrize("scope", ["@global", "@internal"])
-def jobs_for_everybody_take_a_superuser(alice, admin, scope):
+def global_jobs_need_a_superuser(alice, admin, scope):
     name = steps.unique("Job")
     answer = alice.register(scope, name)
     detail = "Admin required for @global/@internal job registration"
@@ -31,7 +31,7 @@ def jobs_for_everybody_take_a_superuser(alice, admin, scope):
     assert alice.register(scope, name).status_code == 403
 
 
-def providers_for_everybody_take_a_superuser(alice, admin):
+def global_providers_need_a_superuser(alice, admin):
     name = steps.unique("provider")
     answer = alice.offer("@global", name)
     detail = "Admin required for @global provider registration"
@@ -39,7 +39,7 @@ def providers_for_everybody_take_a_superuser(alice, admin):
     assert admin.offer("@global", name).status_code == 201
 
 
-def anybody_offers_jobs_in_a_room_with_a_worker_of_their_own(alice, bob, room):
+def any_user_registers_jobs_in_a_room_with_its_own_worker(alice, bob, room):
     first = alice.job(room)
     second = bob.job(room)
     assert second["id"] == first["id"]
@@ -48,7 +48,7 @@ def anybody_offers_jobs_in_a_room_with_a_worker_of_their_own(alice, bob, room):
     assert steps.is_problem(answer, 404, "worker-not-found", "Not Found")
 
 
-def a_task_is_claimed_with_a_worker_of_ones_own(alice, bob, admin, room):
+def a_user_claims_only_for_its_own_worker(alice, bob, admin, room):
     made = alice.job(room)
     task = bob.submit(room, made["full_name"])["id"]
     for other in (bob, admin):
@@ -57,7 +57,7 @@ def a_task_is_claimed_with_a_worker_of_ones_own(alice, bob, admin, room):
     assert alice.claim(made["worker_id"])["id"] == task
 
 
-def a_claimed_task_is_moved_by_the_workers_owner_or_a_superuser(alice, bob, admin, room):
+def a_claimed_task_is_updated_by_the_workers_owner_or_a_superuser(alice, bob, admin, room):
     made = alice.job(room)
     task = bob.submit(room, made["full_name"])["id"]
     alice.claim(made["worker_id"])
@@ -68,7 +68,7 @@ def a_claimed_task_is_moved_by_the_workers_owner_or_a_superuser(alice, bob, admi
     assert done(admin.move(task, "cancelled"), 200)["status"] == "cancelled"
 
 
-def a_pending_task_is_moved_by_nobody_but_a_superuser(alice, bob, admin, room):
+def a_pending_task_is_updated_by_a_superuser_only(alice, bob, admin, room):
     job = alice.job(room)["full_name"]
     task = bob.submit(room, job)["id"]
     for status in ("claimed", "cancelled", "running"):
@@ -78,7 +78,7 @@ def a_pending_task_is_moved_by_nobody_but_a_superuser(alice, bob, admin, room):
 
 
 @pytest.mark.wakeline_only
-def a_submitter_cancels_what_is_still_pending(alice, bob, room):
+def a_submitter_cancels_its_pending_task(alice, bob, room):
     """Upstream refuses: it knows who submitted the task, and does not look."""
     made = alice.job(room)
     pending, claimed = [bob.submit(room, made["full_name"])["id"] for _ in range(2)]
@@ -89,7 +89,7 @@ def a_submitter_cancels_what_is_still_pending(alice, bob, room):
     assert bob.move(claimed, "cancelled").status_code == 403
 
 
-def rights_are_asked_before_the_transition(alice, bob, room):
+def rights_are_checked_before_the_transition(alice, bob, room):
     made = alice.job(room)
     task = bob.submit(room, made["full_name"])["id"]
     alice.claim(made["worker_id"])
@@ -98,7 +98,7 @@ def rights_are_asked_before_the_transition(alice, bob, room):
     assert alice.move(task, "running").status_code == 409
 
 
-def a_provider_is_offered_anew_by_its_owner_or_a_superuser(alice, bob, admin, room):
+def a_provider_is_registered_again_by_its_owner_or_a_superuser(alice, bob, admin, room):
     mine = alice.provider(room)
     answer = bob.offer(room)
     detail = "Provider already registered by another user"
@@ -109,7 +109,7 @@ def a_provider_is_offered_anew_by_its_owner_or_a_superuser(alice, bob, admin, ro
     assert alice.offer(room).status_code == 403
 
 
-def a_provider_is_taken_back_by_its_owner_or_a_superuser(alice, bob, admin, room):
+def a_provider_is_removed_by_its_owner_or_a_superuser(alice, bob, admin, room):
     one, two = alice.provider(room, "one"), alice.provider(room, "two")
     answer = bob.delete(f"/providers/{one['id']}")
     assert steps.is_problem(answer, 403, "forbidden", "Forbidden", "Provider belongs to different user")
@@ -127,13 +127,13 @@ def a_result_is_uploaded_by_the_providers_owner_or_a_superuser(alice, bob, admin
     assert bob.read(provider, wait=0).content == b'"true"'
 
 
-def anybody_reads_what_is_offered(alice, bob, room, connect):
+def any_user_reads_jobs_and_providers(alice, bob, room, connect):
     provider = connect(alice).serve(lambda path: path, room=room)
     assert bob.read(provider, {"path": "/x"}, wait=30).json() == "/x"
 
 
 @pytest.mark.wakeline_only
-def one_who_does_not_serve_the_provider_is_asked_nothing(alice, bob, room, listen):
+def a_user_that_does_not_serve_the_provider_gets_no_requests(alice, bob, room, listen):
     """Upstream lets anybody join, and read what is asked."""
     provider = alice.provider(room)
     strange, own = listen(bob, room), listen(alice)
@@ -148,7 +148,7 @@ def one_who_does_not_serve_the_provider_is_asked_nothing(alice, bob, room, liste
 
 
 @pytest.mark.wakeline_only
-def one_who_does_not_do_the_job_hears_nothing_of_its_tasks(alice, bob, room, listen):
+def a_user_that_does_not_do_the_job_gets_no_events_of_its_tasks(alice, bob, room, listen):
     """Upstream lets anybody join."""
     made = alice.job(room)
     strange, own = listen(bob, room), listen(alice)

@@ -27,7 +27,7 @@ def path(request, user, room):
 
 
 @pytest.mark.parametrize("path", LISTS, indirect=True)
-def a_page_has_fifty_at_most_unless_told(user, path):
+def a_page_has_at_most_fifty_items_by_default(user, path):
     answer = done(user.get(path), 200)
     assert list(answer) == ["items", "total", "limit", "offset"]
     assert (answer["limit"], answer["offset"]) == (50, 0)
@@ -35,7 +35,7 @@ def a_page_has_fifty_at_most_unless_told(user, path):
 
 
 @pytest.mark.parametrize("path", LISTS, indirect=True)
-def a_limit_of_nothing_gives_the_total(user, path):
+def a_limit_of_0_gives_the_total(user, path):
     answer = done(user.get(path, params={"limit": 0}), 200)
     assert answer["items"] == []
     assert answer["total"] >= 3
@@ -43,7 +43,7 @@ def a_limit_of_nothing_gives_the_total(user, path):
 
 
 @pytest.mark.parametrize("path", LISTS, indirect=True)
-def pages_go_on_where_the_last_ended(user, path):
+def a_page_starts_where_the_last_one_ended(user, path):
     answer = done(user.get(path, params={"limit": 1, "offset": 1}), 200)
     assert len(answer["items"]) == 1
     assert (answer["limit"], answer["offset"]) == (1, 1)
@@ -71,7 +71,7 @@ def limits_and_offsets_have_bounds(user, path):
     assert steps.is_refused_field(user.get(path, params={"limit": "x"}), "query", "limit", kind="int_parsing")
 
 
-def one_page_after_another_gives_everything_once(user, room):
+def consecutive_pages_have_every_item_once(user, room):
     job = user.job(room)["full_name"]
     tasks = [user.submit(room, job)["id"] for _ in range(5)]
     pages = [done(user.get(f"/rooms/{room}/tasks", params={"limit": 2, "offset": at}), 200) for at in (0, 2, 4)]
@@ -79,5 +79,5 @@ def one_page_after_another_gives_everything_once(user, room):
     assert [page["total"] for page in pages] == [5, 5, 5]
 
 
-def a_list_of_nothing_is_an_empty_page(user, room):
+def an_empty_list_is_an_empty_page(user, room):
     assert done(user.get(f"/rooms/{room}/tasks"), 200) == steps.page([])

@@ -31,7 +31,7 @@ def the_same_provider_again_is_the_same_provider(user, room):
     assert done(user.offer(room, worker=worker), 200) == made
 
 
-def a_provider_may_be_offered_anew_with_another_schema_and_worker(user, room):
+def a_provider_may_be_registered_again_with_another_schema_and_worker(user, room):
     first, second = user.worker(), user.worker()
     made = done(user.offer(room, worker=first, schema=SCHEMA), 201)
     again = done(user.offer(room, worker=second, schema={"title": "another"}), 200)
@@ -39,14 +39,14 @@ def a_provider_may_be_offered_anew_with_another_schema_and_worker(user, room):
     assert _info(user, again) == again
 
 
-def a_provider_may_be_offered_anew_with_another_content_type(user, room):
+def a_provider_may_be_registered_again_with_another_content_type(user, room):
     done(user.offer(room, content_type="text/plain"), 201)
     made = done(user.offer(room, content_type="application/octet-stream"), 200)
     user.upload(made, {}, b"x")
     assert user.read(made).headers["content-type"] == "application/octet-stream"
 
 
-def without_a_worker_one_is_made_each_time(user, room):
+def each_registration_without_a_worker_creates_one(user, room):
     first = done(user.offer(room), 201)["worker_id"]
     second = done(user.offer(room), 200)["worker_id"]
     assert first != second
@@ -54,7 +54,7 @@ def without_a_worker_one_is_made_each_time(user, room):
         assert user.patch(f"/workers/{worker}").status_code == 200
 
 
-def a_provider_goes_with_its_last_worker_only(user, room):
+def a_provider_is_deleted_with_its_last_worker_only(user, room):
     first, second = user.worker(), user.worker()
     user.provider(room, worker=first)
     made = user.provider(room, worker=second)
@@ -68,7 +68,7 @@ def the_schema_may_be_called_as_the_real_client_calls_it(user, room):
     assert user.provider(room, "empty")["schema"] == {}
 
 
-def the_content_is_json_unless_told(user, room):
+def the_content_type_is_json_by_default(user, room):
     made = user.provider(room)
     user.upload(made, {}, b"[]")
     assert user.read(made).headers["content-type"] == "application/json"
@@ -96,7 +96,7 @@ def missing_and_wrong_fields_are_refused(user, room):
         assert steps.is_refused_field(answer, "body", field)
 
 
-def a_room_lists_its_own_and_the_global_ones_newest_first(user, room):
+def a_room_lists_its_own_and_the_global_providers_newest_first(user, room):
     everywhere = user.provider("@global", steps.unique("provider"))
     first, second = user.provider(room, "first"), user.provider(room, "second")
     elsewhere = user.provider(steps.unique("room"))
@@ -149,7 +149,7 @@ def a_name_of_fewer_than_three_parts_is_no_provider(user, room):
     assert steps.is_problem(answer, 404, "provider-not-found", "Not Found", "Invalid provider name format: nope")
 
 
-def a_provider_that_was_taken_back_is_gone(user, room):
+def a_removed_provider_is_not_found(user, room):
     made = user.provider(room)
     user.upload(made, {}, b"1")
     assert steps.is_empty(user.delete(f"/providers/{made['id']}"))
@@ -162,13 +162,13 @@ def a_provider_that_was_taken_back_is_gone(user, room):
     assert steps.is_refused_field(user.delete("/providers/x"), "path", "provider_id", kind="uuid_parsing")
 
 
-def its_worker_outlives_a_provider(user, room):
+def a_worker_outlives_its_provider(user, room):
     made = user.provider(room)
     user.delete(f"/providers/{made['id']}")
     assert user.patch(f"/workers/{made['worker_id']}").status_code == 200
 
 
-def another_superuser_may_offer_and_take_back_what_is_mine(user, other, room):
+def another_superuser_may_register_and_remove_my_provider(user, other, room):
     mine = user.provider(room)
     theirs = done(other.offer(room), 200)
     assert theirs["id"] == mine["id"]

@@ -5,7 +5,7 @@ import json
 import pytest
 import steps
 
-# Upstream has nothing of this: whoever reads waits for the whole time.
+# Upstream has nothing of this: a reader waits for the whole time.
 pytestmark = pytest.mark.wakeline_only
 
 FAILED = {
@@ -54,7 +54,7 @@ def the_real_clients_report_of_a_failed_read_answers_the_waiters(user, room, con
         assert "no such place" in problem["detail"]
 
 
-def another_users_report_answers_nobody(alice, bob, room, listen, aside):
+def another_users_report_answers_no_reader(alice, bob, room, listen, aside):
     provider, serving = alice.provider(room), listen(alice)
     serving.serve(provider)
     reading = aside(alice.read, provider, {"path": "/x"}, wait=30)
@@ -65,7 +65,7 @@ def another_users_report_answers_nobody(alice, bob, room, listen, aside):
     assert reading.result(steps.PATIENCE).json() == "true"
 
 
-def after_a_report_the_provider_is_asked_again(user, room, connect):
+def after_a_report_the_provider_gets_the_request_again(user, room, connect):
     asked = []
 
     def handler(path):

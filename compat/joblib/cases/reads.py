@@ -99,7 +99,7 @@ def prefer_wait_n(user, room, listen, aside):
         assert reading.result(steps.PATIENCE).headers["preference-applied"] == applied
 
 
-def a_hundred_identical_reads_ask_once(user, room, listen, aside):
+def a_hundred_identical_reads_share_one_request(user, room, listen, aside):
     provider, serving = _served(user, room, listen)
     reads = [aside(user.read, provider, {"path": "/"}, wait=30) for _ in range(100)]
     serving.expect("provider_request")
@@ -110,7 +110,7 @@ def a_hundred_identical_reads_ask_once(user, room, listen, aside):
     assert len(serving.all("provider_request", request_id=request_hash({"path": "/"}))) == 1
 
 
-def a_read_that_waits_for_nothing_still_asks(user, room, listen):
+def a_read_that_does_not_wait_still_sends_its_request(user, room, listen):
     provider, serving = _served(user, room, listen)
     answer = user.read(provider, {"path": "/"}, wait=0)
     detail = f"Provider '{provider['full_name']}' did not respond within 0s"
@@ -144,7 +144,7 @@ def how_long_a_read_is_held_is_a_setting(deployment, room, listen, aside):
     assert reading.result(steps.PATIENCE).headers["preference-applied"] == "wait=2"
 
 
-def a_read_while_one_is_in_flight_asks_nobody_again(user, room, listen):
+def a_read_while_its_request_is_in_flight_sends_no_other(user, room, listen):
     provider, serving = _served(user, room, listen)
     for _ in range(3):
         assert user.read(provider, {"path": "/"}, wait=0).status_code == 504
@@ -168,7 +168,7 @@ def a_global_provider_is_read_from_any_room(user, room, connect):
     assert user.read(provider, {"path": "/x"}, room=steps.unique("room"), wait=0).json() == "/x"
 
 
-def another_user_reads_what_was_uploaded(user, other, room):
+def another_user_reads_the_uploaded_result(user, other, room):
     provider = user.provider(room)
     user.upload(provider, {}, b"[1]")
     assert other.read(provider, wait=0).content == b"[1]"

@@ -8,14 +8,14 @@ import user as people
 from zndraw_joblib import request_hash
 
 
-def a_result_may_come_before_anybody_asks(user, room):
+def a_result_may_be_uploaded_before_any_read(user, room):
     provider = user.provider(room)
     assert steps.is_empty(user.upload(provider, {"path": "/"}, b'{"a": [1, 2]}'))
     answer = user.read(provider, {"path": "/"}, wait=0)
     assert (answer.status_code, answer.content) == (200, b'{"a": [1, 2]}')
 
 
-def bytes_are_served_as_they_are(user, room):
+def bytes_are_served_unchanged(user, room):
     provider = user.provider(room, content_type="application/x-msgpack")
     content = bytes(range(256)) * 3
     user.upload(provider, {}, content)
@@ -25,14 +25,14 @@ def bytes_are_served_as_they_are(user, room):
     assert answer.headers["content-length"] == "768"
 
 
-def megabytes_are_served_as_they_are(user, room):
+def megabytes_are_served_unchanged(user, room):
     provider = user.provider(room, content_type="application/octet-stream")
     content = os.urandom(5 << 20)
     assert steps.is_empty(user.upload(provider, {}, content))
     assert user.read(provider, wait=0).content == content
 
 
-def nothing_at_all_is_a_result(user, room):
+def an_empty_body_is_a_result(user, room):
     provider = user.provider(room, content_type="text/plain")
     user.upload(provider, {}, b"")
     answer = user.read(provider, wait=0)
@@ -53,7 +53,7 @@ def the_type_of_the_upload_does_not_matter(user, room):
     assert user.read(provider, wait=0).headers["content-type"] == "application/json"
 
 
-def what_is_no_json_is_served_as_it_is(user, room):
+def a_result_that_is_no_json_is_served_unchanged(user, room):
     provider = user.provider(room)
     user.upload(provider, {}, b"{no json")
     assert user.read(provider, wait=0).content == b"{no json"
@@ -95,7 +95,7 @@ def an_upload_to_any_hash_of_one_provider_leaves_others_alone(user, room):
 
 
 @pytest.mark.alone
-def a_result_is_kept_for_its_time_and_then_asked_for_again(deployment, room, listen):
+def a_result_is_requested_again_after_its_time(deployment, room, listen):
     user = people.guest(deployment.node(result_ttl=1).url)
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
@@ -106,7 +106,7 @@ def a_result_is_kept_for_its_time_and_then_asked_for_again(deployment, room, lis
 
 
 @pytest.mark.alone
-def what_nobody_answered_is_asked_again_after_its_time(deployment, room, listen):
+def an_unanswered_request_is_sent_again_after_its_time(deployment, room, listen):
     user = people.guest(deployment.node(inflight_ttl=1).url)
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)

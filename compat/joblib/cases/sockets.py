@@ -27,16 +27,16 @@ def the_real_client_serves_on_every_transport(user, room, connect, transports):
 
 
 @pytest.mark.parametrize("transports", TRANSPORTS, ids="-then-".join)
-def with_a_bad_token_nobody_is_let_in(guarded_url, transports):
+def a_connection_with_a_bad_token_is_refused(guarded_url, transports):
     _is_refused(guarded_url, {"token": "junk"}, transports)
 
 
 @pytest.mark.parametrize("auth", [{}, {"token": None}, {"token": ""}, None], ids=["empty", "null", "blank", "none"])
-def without_a_token_nobody_is_let_in(guarded_url, auth):
+def a_connection_without_a_token_is_refused(guarded_url, auth):
     _is_refused(guarded_url, auth)
 
 
-def a_guest_is_let_in(alice, room, listen):
+def a_guest_may_connect(alice, room, listen):
     listening = listen(alice, room)
     alice.job(room)
     listening.expect("jobs_invalidate")
@@ -72,7 +72,7 @@ def joining_a_room_is_acknowledged(user, room, listen):
     }
 
 
-def a_connection_hears_all_rooms_it_is_in(user, listen):
+def a_connection_gets_the_events_of_all_its_rooms(user, listen):
     rooms = [steps.unique("room") for _ in range(3)]
     listening = listen(user, *rooms)
     for count, room in enumerate(rooms, 1):
@@ -80,8 +80,8 @@ def a_connection_hears_all_rooms_it_is_in(user, listen):
         listening.expect("jobs_invalidate", count)
 
 
-def what_is_no_join_is_ignored(user, room, listen):
-    """And what comes after it is heard."""
+def events_that_are_no_join_are_ignored(user, room, listen):
+    """And the event after it arrives."""
     listening = listen(user, room)
     for event in ("join_provider_room", "join_job_room", "leave_job_room", "nonsense"):
         for payload in (None, 3, "x", {}, {"provider_name": 3}):
@@ -91,7 +91,7 @@ def what_is_no_join_is_ignored(user, room, listen):
     listening.expect("jobs_invalidate")
 
 
-def a_long_event_comes_whole(user, room, listen):
+def a_long_event_arrives_whole(user, room, listen):
     """Beyond the first frame of a websocket and the first read of a socket."""
     for transport in ("websocket", "polling"):
         listening, provider = listen(user, transports=[transport]), user.provider(room, transport)

@@ -49,7 +49,7 @@ def a_task_that_runs_has_a_start_and_one_that_ended_an_end(user, room):
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled", "completed"])
-def the_error_is_kept_at_the_end(user, room, status):
+def the_error_of_an_ended_task_is_kept(user, room, status):
     task = _in_state(user, room, "running")
     ended = done(user.move(task, status, "boom\n  at line 1 ä"), 200)
     assert ended["error"] == "boom\n  at line 1 ä"
@@ -61,12 +61,12 @@ def an_error_before_the_end_is_left_out(user, room):
     assert done(user.move(task, "running", "boom"), 200)["error"] is None
 
 
-def an_empty_error_is_none(user, room):
+def an_empty_error_is_stored_as_null(user, room):
     task = _in_state(user, room, "running")
     assert done(user.move(task, "failed", ""), 200)["error"] is None
 
 
-def a_superuser_claims_for_nobody(user, room):
+def a_task_that_a_superuser_claims_has_no_worker(user, room):
     task = _in_state(user, room, "pending")
     assert done(user.move(task, "claimed"), 200)["worker_id"] is None
 
@@ -79,7 +79,7 @@ def a_task_that_was_cancelled_is_not_claimed(user, room):
     assert user.claim(made["worker_id"]) is None
 
 
-def a_status_that_is_none_is_refused(user, room):
+def an_unknown_status_is_refused(user, room):
     task = _in_state(user, room, "claimed")
     assert steps.is_refused_field(user.move(task, "bogus"), "body", "status", kind="enum")
     answer = user.patch(f"/tasks/{task}", json={})

@@ -16,7 +16,7 @@ def user(deployment):
     return people.guest(deployment.node(worker_timeout=TIMEOUT).url)
 
 
-def a_silent_worker_is_removed_with_all_it_had(user, room, listen, aside):
+def a_silent_worker_is_removed_with_its_jobs_and_providers(user, room, listen, aside):
     watching = listen(user, room)
     made = user.job(room)
     provider = user.provider(room, worker=made["worker_id"])
@@ -35,7 +35,7 @@ def a_silent_worker_is_removed_with_all_it_had(user, room, listen, aside):
     assert user.patch(f"/workers/{made['worker_id']}").status_code == 404
 
 
-def what_nobody_had_claimed_waits_for_another_worker(user, room):
+def unclaimed_tasks_wait_for_another_worker(user, room):
     made = user.job(room)
     task = user.submit(room, made["full_name"])["id"]
     _until_gone(user, made["worker_id"])
@@ -44,7 +44,7 @@ def what_nobody_had_claimed_waits_for_another_worker(user, room):
     assert user.claim(heir)["id"] == task
 
 
-def a_worker_that_beats_stays(user, room, connect):
+def a_worker_with_heartbeats_is_not_removed(user, room, connect):
     client = connect(user, heartbeat_interval=TIMEOUT / 8)
     client.jobs.register(Rotate, room=room)
     provider = client.serve(lambda path: path, room=room)

@@ -18,7 +18,7 @@ FIELDS = [
 ]
 
 
-def a_submitted_task_is_accepted_with_all_of_it(user, room):
+def a_submitted_task_is_answered_with_all_its_fields(user, room):
     job = user.job(room)["full_name"]
     answer = user.post(f"/rooms/{room}/tasks/{job}", json={"payload": {"a": 1, "b": [None, "ä"]}})
     assert answer.status_code == 202
@@ -42,7 +42,7 @@ def a_submitted_task_is_accepted_with_all_of_it(user, room):
     assert answer.headers["retry-after"] == "1"
 
 
-def without_a_payload_it_is_empty(user, room):
+def a_task_without_a_payload_has_an_empty_one(user, room):
     assert user.submit(room, user.job(room)["full_name"])["payload"] == {}
 
 
@@ -68,7 +68,7 @@ def a_task_of_an_unknown_job_is_refused(user, room):
     assert steps.is_problem(answer, 404, "job-not-found", "Not Found", "Invalid job name format: nope")
 
 
-def a_task_of_a_job_that_is_gone_is_refused(user, room):
+def a_task_of_a_deleted_job_is_refused(user, room):
     made = user.job(room)
     user.delete(f"/workers/{made['worker_id']}")
     assert user.post(f"/rooms/{room}/tasks/{made['full_name']}", json={}).status_code == 404

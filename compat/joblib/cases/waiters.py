@@ -9,7 +9,7 @@ import steps
 import user as people
 from user import done
 
-# Upstream has no list of who waits.
+# Upstream has no list of waiters.
 pytestmark = [pytest.mark.wakeline_only, pytest.mark.alone]
 
 
@@ -22,16 +22,16 @@ def a_reader_that_hangs_up_leaves_no_waiter(user, room, listen):
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
     before = _waits(user)
-    _asked_and_cut(user, 5, provider)
+    _read_and_hang_up(user, 5, provider)
     steps.until("the end of the waits", lambda: _waits(user) == before)
     steps.until("the gauge to say so", lambda: _gauge(user) == before)
 
 
-def a_reader_that_hangs_up_leaves_no_mark(user, room, listen):
+def a_reader_that_hangs_up_leaves_no_lock(user, room, listen):
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
     before = _waits(user)
-    _asked_and_cut(user, 1, provider)
+    _read_and_hang_up(user, 1, provider)
     steps.until("the end of the wait", lambda: _waits(user) == before)
     # None, if it hung up before the provider was asked.
     asked = len(serving.all("provider_request"))
@@ -45,13 +45,13 @@ def a_reader_that_hangs_up_leaves_no_mark(user, room, listen):
     steps.until("the question again", asked_again)
 
 
-def one_who_stays_keeps_the_mark_of_those_who_left(user, room, listen, aside):
+def a_waiting_reader_keeps_the_lock_of_readers_that_left(user, room, listen, aside):
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
     before = _waits(user)
     staying = aside(user.read, provider, {"path": "/x"}, wait=30)
-    steps.until("the one who stays", lambda: _waits(user) == before + 1)
-    _asked_and_cut(user, 3, provider)
+    steps.until("the reader that stays", lambda: _waits(user) == before + 1)
+    _read_and_hang_up(user, 3, provider)
     steps.until("the end of the others", lambda: _waits(user) == before + 1)
     user.read(provider, {"path": "/x"}, wait=0)
     user.upload(provider, {"path": "/x"}, b"[1]")
@@ -66,7 +66,7 @@ def a_task_wait_that_is_hung_up_leaves_no_waiter(user, room):
     steps.until("the end of the waits", lambda: _waits(user) == before)
 
 
-def a_hundred_held_reads_are_gone_with_one_answer(user, room, listen, aside):
+def one_answer_answers_a_hundred_held_reads(user, room, listen, aside):
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
     before = _waits(user)
@@ -78,7 +78,7 @@ def a_hundred_held_reads_are_gone_with_one_answer(user, room, listen, aside):
     steps.until("the end of the waits", lambda: _waits(user) == before)
 
 
-def _asked_and_cut(user, count, provider):
+def _read_and_hang_up(user, count, provider):
     _cut(user, count, f"/v1/joblib/rooms/{provider['room_id']}/providers/{provider['full_name']}?path=/x")
 
 

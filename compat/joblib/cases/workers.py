@@ -5,14 +5,14 @@ import steps
 from user import User, done
 
 
-def a_worker_is_its_id_and_its_last_heartbeat(user):
+def a_worker_is_answered_with_its_id_and_last_heartbeat(user):
     made = user.post("/workers")
     assert made.status_code == 201
     assert list(made.json()) == ["id", "last_heartbeat"]
     assert made.headers["content-type"] == "application/json"
 
 
-def a_heartbeat_moves_the_time(user):
+def a_heartbeat_updates_the_time(user):
     made = done(user.post("/workers"), 201)
     beaten = done(user.patch(f"/workers/{made['id']}"), 200)
     assert list(beaten) == ["id", "last_heartbeat"]
@@ -73,7 +73,7 @@ def only_the_owner_sends_heartbeats_not_even_a_superuser(user, other):
     assert steps.is_problem(answer, 403, "forbidden", "Forbidden", "Worker belongs to different user")
 
 
-def a_removed_worker_is_gone(user):
+def a_removed_worker_is_not_found(user):
     worker = user.worker()
     assert steps.is_empty(user.delete(f"/workers/{worker}"))
     again = user.delete(f"/workers/{worker}")
@@ -85,7 +85,7 @@ def a_superuser_removes_the_worker_of_another(user, other):
     assert steps.is_empty(other.delete(f"/workers/{user.worker()}"))
 
 
-def a_removed_worker_fails_what_it_had_claimed(user, room):
+def a_removed_worker_fails_its_claimed_tasks(user, room):
     worker = user.worker()
     job = user.job(room, worker=worker)["full_name"]
     claimed, running, pending = [user.submit(room, job)["id"] for _ in range(3)]
@@ -100,7 +100,7 @@ def a_removed_worker_fails_what_it_had_claimed(user, room):
     assert done(user.task(pending), 200)["status"] == "pending"
 
 
-def a_removed_worker_takes_its_providers_along(user, room):
+def a_removed_worker_removes_its_providers(user, room):
     worker = user.worker()
     provider = user.provider(room, worker=worker)
     user.delete(f"/workers/{worker}")

@@ -38,7 +38,7 @@ impl HasUsers for Arc<Users> {
 }
 
 impl Caller {
-    /// Whose workers and providers this caller may change: all (`None`), or only their own.
+    /// The user whose workers and providers this caller may change; `None`: those of all users.
     #[must_use]
     pub fn own(self) -> Option<Uuid> {
         (!self.is_superuser).then_some(self.id)

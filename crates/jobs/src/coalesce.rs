@@ -188,7 +188,7 @@ mod tests {
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
     #[tokio::test]
-    async fn who_comes_while_it_is_asked_shares_the_next_question() {
+    async fn callers_that_come_during_a_read_share_the_next_one() {
         let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let coalescer = Coalescer::new({
             let (asked, gate) = (asked.clone(), gate.clone());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_panics_fails_and_the_next_is_answered() {
+    async fn a_read_that_panics_fails_and_the_next_one_succeeds() {
         let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let coalescer = Coalescer::new({
             let (asked, gate) = (asked.clone(), gate.clone());
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_goes_meanwhile_is_not_asked_for_each() {
+    async fn an_unavailable_store_is_not_read_for_each_key_alone() {
         let asked = Arc::new(AtomicUsize::new(0));
         let coalescer = Coalescer::new({
             let asked = asked.clone();

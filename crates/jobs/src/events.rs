@@ -1,6 +1,9 @@
 //! The events of Socket.IO, in zndraw-joblib's form. Nulls are kept: its models need them.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
@@ -8,8 +11,8 @@ use uuid::Uuid;
 use wakeline_bus::Bus;
 
 use crate::{
-    name::FullName, provider::ProviderRequest, socket::Sockets, task::Task, time::shown,
-    topic::DOOR,
+    frames::FramesChange, name::FullName, provider::ProviderRequest, socket::Sockets, task::Task,
+    time::shown, topic::DOOR,
 };
 
 /// Sends events to the sockets of this node, and to the other nodes.
@@ -17,7 +20,12 @@ use crate::{
 pub struct Events {
     sockets: Arc<Sockets>,
     bus: Arc<Bus>,
+    receiver: Arc<ChangeReceiver>,
 }
+
+/// What takes the changes of frames that other nodes have committed.
+#[derive(Default)]
+struct ChangeReceiver(OnceLock<ReceiveChange>);
 
 /// An event as it travels between nodes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +34,15 @@ struct RoomEvent<'a> {
     event: &'a str,
     payload: &'a RawValue,
 }
+
+/// A change of a room's frames as it travels: nodes bring it into order by its number.
+#[derive(Debug, Serialize, Deserialize)]
+struct NumberedChange {
+    number: i64,
+    change: FramesChange,
+}
+
+type ReceiveChange = Box<dyn Fn(i64, FramesChange) + Send + Sync>;
 
 // Structs and no maps: their fields have an order.
 
@@ -63,19 +80,67 @@ struct ProviderRequestEvent<'a> {
     params: &'a str,
 }
 
+impl fmt::Debug for ChangeReceiver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ChangeReceiver").finish_non_exhaustive()
+    }
+}
+
 impl Events {
     /// Receives the events of other nodes from now on.
     #[must_use]
     pub fn new(sockets: Arc<Sockets>, bus: Arc<Bus>) -> Self {
         let here = sockets.clone();
+        let receiver = Arc::<ChangeReceiver>::default();
+        let changes = receiver.clone();
         bus.subscribe(DOOR, move |text| {
+            if let Ok(numbered) = serde_json::from_str::<NumberedChange>(text) {
+                if let Some(receive) = changes.0.get() {
+                    receive(numbered.number, numbered.change);
+                }
+                return;
+            }
             let Ok(event_text) = serde_json::from_str::<RoomEvent<'_>>(text) else {
                 tracing::warn!("an event of another node cannot be parsed");
                 return;
             };
             here.emit(event_text.room, event_text.event, event_text.payload);
         });
-        Self { sockets, bus }
+        Self {
+            sockets,
+            bus,
+            receiver,
+        }
+    }
+
+    /// Called once: from now on `receive` gets the changes of other nodes.
+    pub fn receive_changes(&self, receive: impl Fn(i64, FramesChange) + Send + Sync + 'static) {
+        let is_first = self.receiver.0.set(Box::new(receive)).is_ok();
+        assert!(is_first, "receive_changes is called once");
+    }
+
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.bus.is_alone()
+    }
+
+    /// To the sockets of this node.
+    pub fn frames_changed_here(&self, change: &FramesChange) {
+        let room = format!("room:{}", change.room_id);
+        if let Ok(payload) = serde_json::value::to_raw_value(change) {
+            self.sockets.emit(&room, "frames_invalidate", &payload);
+        }
+    }
+
+    /// To the other nodes.
+    pub fn send_frames_change(&self, number: i64, change: &FramesChange) {
+        if self.bus.is_alone() {
+            return;
+        }
+        let change = change.clone();
+        if let Ok(text) = serde_json::to_string(&NumberedChange { number, change }) {
+            self.bus.broadcast(DOOR, text);
+        }
     }
 
     /// To all sockets in `room`, on every node. The payload is made only where a socket may get it.

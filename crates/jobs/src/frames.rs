@@ -2,22 +2,27 @@
 //! `frames` provider by a held read.
 
 mod chat;
+mod order;
 mod ports;
+mod progress;
 mod provider_frames;
 mod reading;
 mod rooms;
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wakeline_bus::Bus;
 
+use self::order::{ChangeTicket, OrderedEvents};
 pub use self::{
-    chat::Message,
+    chat::MessagePage,
+    order::FramesChange,
     ports::{FailedReads, GroupAbandoned, ProviderReads, RoomEvents},
     reading::{FrameSelection, FrameStream},
 };
 use crate::{
+    caller::Caller,
     error::Error,
     frame::{Frame, FrameLimits, Refusal},
     problem,
@@ -37,6 +42,8 @@ pub struct Limits {
     pub room: i64,
     /// Bytes of frames that a new room may begin with.
     pub copy: i64,
+    /// Messages of a room's chat that are kept.
+    pub messages: i64,
     /// Frames of one read that a provider supplies.
     pub asked: usize,
     /// Of these, requested at the same time.
@@ -48,28 +55,13 @@ pub struct Limits {
     pub max_wait: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            frame: FrameLimits::default(),
-            request: 1_000,
-            room: 1_000_000,
-            copy: 256 << 20,
-            asked: 1_000,
-            asked_at_once: 32,
-            asked_bytes: 256 << 20,
-            wait: Duration::from_secs(5),
-            max_wait: Duration::from_secs(30),
-        }
-    }
-}
-
 #[derive(Debug)]
 pub struct Frames {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
     provider_reads: Arc<dyn ProviderReads>,
     room_events: Arc<dyn RoomEvents>,
+    ordered_events: OrderedEvents,
     failed_reads: Arc<dyn FailedReads>,
     limits: Limits,
 }
@@ -88,6 +80,7 @@ impl Frames {
             store,
             bus,
             provider_reads,
+            ordered_events: OrderedEvents::new(room_events.clone()),
             room_events,
             failed_reads,
             limits,
@@ -102,42 +95,46 @@ impl Frames {
     /// Appends all frames or none. Returns the number of the first, and how many the room has then.
     pub async fn append(
         self: &Arc<Self>,
+        caller: Caller,
         room: String,
         frames: Vec<Frame>,
     ) -> Result<(i64, i64), Error> {
         let limit = self.limits.room;
-        let (this, name) = (self.clone(), room.clone());
-        let appended = self.store.append(room.clone(), frames, limit);
+        let event = self.change_event(&room);
+        let appended = self.store.append(room.clone(), caller.own(), frames, limit);
         let appended = appended.map(move |appended| {
-            if let AppendOutcome::Done { total, .. } = appended {
-                this.tell(&name, "add", None, Some(total), None);
+            if let AppendOutcome::Done { total, change, .. } = appended {
+                event.committed(change, "add", None, Some(total), None);
             }
             appended
         });
         match appended.commit(&self.bus).await? {
             AppendOutcome::NoRoom => Err(no_room(&room)),
             AppendOutcome::ReadOnly => Err(read_only(&room)),
+            AppendOutcome::Locked => Err(locked(&room)),
             AppendOutcome::Full(stored) => Err(unprocessable(format!(
                 "body.frames: the room has {stored} frames and may have {limit}, the limit of \
                  this server (jobs.room_frames)"
             ))),
-            AppendOutcome::Done { start, total } => Ok((start, total)),
+            AppendOutcome::Done { start, total, .. } => Ok((start, total)),
         }
     }
 
     pub async fn replace(
         self: &Arc<Self>,
+        caller: Caller,
         room: String,
         number: i64,
         frame: Frame,
     ) -> Result<(), Error> {
-        let edited = self.put(&room, number, frame, None).await?;
+        let edited = self.put(caller, &room, number, frame, None).await?;
         self.edited(&room, number, &edited).map(drop)
     }
 
     /// Sets these keys in a frame; the other keys stay.
     pub async fn merge(
         self: &Arc<Self>,
+        caller: Caller,
         room: String,
         number: i64,
         part: Frame,
@@ -145,6 +142,9 @@ impl Frames {
         for _ in 0..MERGES {
             let found = self.store.frame(room.clone(), number).await?;
             let (kept, stored) = found.ok_or_else(|| no_room(&room))?;
+            if kept.is_locked_for(caller.own()) {
+                return Err(locked(&room));
+            }
             if kept.mount.is_some() {
                 return Err(read_only(&room));
             }
@@ -152,7 +152,7 @@ impl Frames {
             let merged = stored.frame.merged(&part, self.limits.frame);
             let merged = merged.map_err(|refusal| refused("body", &refusal))?;
             match self
-                .put(&room, number, merged, Some(stored.version))
+                .put(caller, &room, number, merged, Some(stored.version))
                 .await?
             {
                 EditOutcome::Changed => {}
@@ -168,16 +168,19 @@ impl Frames {
     /// With a version, only if the frame still has it.
     async fn put(
         self: &Arc<Self>,
+        caller: Caller,
         room: &str,
         number: i64,
         frame: Frame,
         version: Option<FrameVersion>,
     ) -> Result<EditOutcome, Error> {
-        let (this, name) = (self.clone(), room.to_owned());
-        let edited = self.store.replace(room.to_owned(), number, frame, version);
+        let event = self.change_event(room);
+        let edited = self
+            .store
+            .replace(room.to_owned(), caller.own(), number, frame, version);
         let edited = edited.map(move |edited| {
-            if let EditOutcome::Done(_) = edited {
-                this.tell(&name, "modify", Some(number), None, None);
+            if let EditOutcome::Done { change, .. } = edited {
+                event.committed(change, "modify", Some(number), None, None);
             }
             edited
         });
@@ -185,11 +188,17 @@ impl Frames {
     }
 
     /// Later frames move up. Returns how many the room has then.
-    pub async fn delete(self: &Arc<Self>, room: String, number: i64) -> Result<i64, Error> {
-        let (this, name) = (self.clone(), room.clone());
-        let edited = self.store.delete(room.clone(), number).map(move |edited| {
-            if let EditOutcome::Done(total) = edited {
-                this.tell(&name, "delete", Some(number), Some(total), None);
+    pub async fn delete(
+        self: &Arc<Self>,
+        caller: Caller,
+        room: String,
+        number: i64,
+    ) -> Result<i64, Error> {
+        let event = self.change_event(&room);
+        let edited = self.store.delete(room.clone(), caller.own(), number);
+        let edited = edited.map(move |edited| {
+            if let EditOutcome::Done { total, change } = edited {
+                event.committed(change, "delete", Some(number), Some(total), None);
             }
             edited
         });
@@ -201,36 +210,59 @@ impl Frames {
         match edited {
             EditOutcome::NoRoom => Err(no_room(room)),
             EditOutcome::ReadOnly => Err(read_only(room)),
+            EditOutcome::Locked => Err(locked(room)),
             EditOutcome::NoFrame(total) => Err(no_frame(&[number], *total)),
             // Only an edit that names a version is refused for another version.
             EditOutcome::Changed => Err(no_frame(&[number], 0)),
-            EditOutcome::Done(total) => Ok(*total),
+            EditOutcome::Done { total, .. } => Ok(*total),
         }
     }
 
-    /// `frames_invalidate`, as ZnDraw's clients read it.
-    fn tell(
-        &self,
-        room: &str,
-        action: &str,
-        number: Option<i64>,
-        count: Option<i64>,
-        reason: Option<&str>,
-    ) {
-        let payload = json!({
-            "room_id": room,
-            "action": action,
-            "indices": number.map(|number| [number]),
-            "count": count,
-            "reason": reason,
-        });
-        self.tell_room(room, "frames_invalidate", payload);
+    /// Before the write begins, whose change the event is of.
+    fn change_event(&self, room: &str) -> ChangeEvent {
+        ChangeEvent(self.ordered_events.begin(room), room.to_owned())
+    }
+
+    /// A change that another node has committed.
+    pub fn receive_change(&self, number: i64, change: FramesChange) {
+        self.ordered_events.receive(number, change);
     }
 
     fn tell_room(&self, room: &str, event: &str, payload: Value) {
         self.room_events
             .emit(&format!("room:{room}"), event, payload);
     }
+}
+
+/// `frames_invalidate` of a write that is under way.
+struct ChangeEvent(ChangeTicket, String);
+
+impl ChangeEvent {
+    fn committed(
+        self,
+        change: i64,
+        action: &str,
+        number: Option<i64>,
+        count: Option<i64>,
+        reason: Option<&str>,
+    ) {
+        let Self(ticket, room_id) = self;
+        let event = FramesChange {
+            room_id,
+            action: action.to_owned(),
+            indices: number.map(|number| vec![number]),
+            count,
+            reason: reason.map(str::to_owned),
+        };
+        ticket.committed(change, event);
+    }
+}
+
+fn locked(room: &str) -> Error {
+    Error::problem(
+        &problem::ROOM_LOCKED,
+        format!("Room '{room}' is locked: only the user who locked it, or a superuser, changes it"),
+    )
 }
 
 fn no_room(room: &str) -> Error {

@@ -1,10 +1,12 @@
 //! The routes, in zndraw-joblib's shapes.
 
 mod answer;
+pub mod chat;
 mod fields;
 pub mod frames;
 mod jobs;
 mod problems;
+pub mod progress;
 mod providers;
 pub mod rooms;
 mod shapes;
@@ -74,7 +76,10 @@ pub const OPEN_PATHS: [&str; 6] = [
 pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
     ignore_names(IGNORED);
     let users = Jobs::users(&door).clone();
-    let rooms = frames::router(frames.clone()).merge(rooms::router(frames));
+    let rooms = rooms::router(frames.clone())
+        .merge(frames::router(frames.clone()))
+        .merge(chat::router(frames.clone()))
+        .merge(progress::router(frames));
     let rooms = rooms.route_layer(from_fn_with_state(users.clone(), sign));
     let routes = OpenApiRouter::new()
         .routes(routes!(workers::create, workers::list))

@@ -1,4 +1,4 @@
-//! What the door's metrics mean.
+//! The door's metrics: their names and descriptions, and the functions that count them.
 
 /// For `/metrics`.
 pub fn describe() {
@@ -10,4 +10,12 @@ pub fn describe() {
         "wakeline_jobs_sockets",
         "Socket.IO clients connected to this node"
     );
+}
+
+pub(crate) fn dispatch() {
+    metrics::counter!("wakeline_jobs_dispatches_total").increment(1);
+}
+
+pub(crate) fn sockets(connected: usize) {
+    metrics::gauge!("wakeline_jobs_sockets").set(connected as f64);
 }

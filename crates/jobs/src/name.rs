@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_store_would_have_is_no_name() {
+    fn a_name_that_is_too_long_or_has_a_nul_is_refused() {
         let (most, more) = ("ä".repeat(MAX_CHARS), "ä".repeat(MAX_CHARS + 1));
         for part in 0..3 {
             let name = |text: &str| {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_has_no_sign_of_its_own() {
+    fn a_room_name_with_a_reserved_character_is_refused() {
         for room in ["room-1", "@global", "@internal", "ä b"] {
             assert!(check_room(room).is_ok(), "{room}");
         }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_those_of_the_clients() {
+    fn hashes_of_parameters_are_those_of_the_real_client() {
         let known = [
             (
                 "",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_schema_is_named() {
+    fn parameters_that_violate_the_schema_are_named() {
         let schema = r##"{"type":"object","required":["index"],"properties":{
             "index":{"type":"integer","minimum":0},
             "glob":{"anyOf":[{"type":"string"},{"type":"null"}]},
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_as_pydantic_reads_them() {
+    fn parameters_are_parsed_as_pydantic_parses_them() {
         let schema = r#"{"properties":{"b":{"type":"boolean"},"i":{"type":"integer"}}}"#;
         for good in "true True t T yes Y on ON 1 false F f no N n off 0".split(' ') {
             let query = format!("b={good}");

@@ -42,6 +42,8 @@ kinds! {
     PROVIDER_EXECUTION_FAILED = "provider-execution-failed", BAD_REQUEST, "The provider could not answer; the detail says why.";
     ROOM_NOT_FOUND = "room-not-found", NOT_FOUND, "There is no such room.";
     ROOM_READ_ONLY = "room-read-only", CONFLICT, "The room's frames come from a provider.";
+    ROOM_LOCKED = "room-locked", LOCKED, "The room is locked, and only the user who locked it or a superuser changes it.";
+    PROGRESS_NOT_FOUND = "progress-not-found", NOT_FOUND, "The room has no such progress tracker: it has ended, or was not updated for an hour.";
     FRAME_NOT_FOUND = "frame-not-found", NOT_FOUND, "The room has no frame of this number.";
     BODY_TOO_LARGE = "body-too-large", PAYLOAD_TOO_LARGE, "The body is longer than this route takes; the detail has the limit.";
     TOO_MANY_FAILED_LOGINS = "too-many-failed-logins", TOO_MANY_REQUESTS, "Logins of this account failed too often from this address. Try again after Retry-After, in seconds; until then no password is checked.";

@@ -13,11 +13,22 @@ pub struct Room {
     pub stored: i64,
     /// Its frames come from a provider.
     pub mount: Option<Mount>,
+    /// How often its frames have changed.
+    pub changes: i64,
+    /// The user who locked it.
+    pub locked_by: Option<Uuid>,
     /// Microseconds since 1970.
     pub created_at: i64,
 }
 
 impl Room {
+    /// Whether it is locked for this user; `None`: a superuser.
+    #[must_use]
+    pub fn is_locked_for(&self, editor: Option<Uuid>) -> bool {
+        let another = |by| editor.is_some_and(|editor| editor != by);
+        self.locked_by.is_some_and(another)
+    }
+
     /// Stored or mounted: frames that are stored come before what the provider has.
     #[must_use]
     pub fn frame_count(&self) -> i64 {
@@ -68,11 +79,14 @@ pub enum RoomCreation {
 pub enum AppendOutcome {
     NoRoom,
     ReadOnly,
-    /// It would be more frames than a room may have; it has so many.
+    Locked,
+    /// The room would have more frames than a room may have; it has this many.
     Full(i64),
     Done {
         start: i64,
         total: i64,
+        /// The number of the change: a room's changes are numbered in the order of their commits.
+        change: i64,
     },
 }
 
@@ -81,12 +95,16 @@ pub enum AppendOutcome {
 pub enum EditOutcome {
     NoRoom,
     ReadOnly,
+    Locked,
     /// The room has so many frames, and none of this number.
     NoFrame(i64),
     /// The frame has another version by now.
     Changed,
     /// The room has so many frames now.
-    Done(i64),
+    Done {
+        total: i64,
+        change: i64,
+    },
 }
 
 /// The version of a stored frame: a frame that was replaced or moved has another.
@@ -124,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_found_in_its_run() {
+    fn the_position_of_a_frame_number_is_found_in_its_run() {
         let run = |number, seq, length| Run {
             number,
             seq,

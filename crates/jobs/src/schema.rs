@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_limited() {
+    fn the_cache_of_schemas_is_limited() {
         let schemas = ProviderSchemas::default();
         let large = format!(r#"{{"title":"{}"}}"#, "x".repeat(256 << 10));
         for version in 0..20 {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_leads_to_no_file_and_to_no_server() {
+    fn a_reference_to_a_file_or_a_server_is_not_followed() {
         let file = std::env::current_dir().unwrap().join("Cargo.toml");
         for target in [
             format!("file://{}", file.display()),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_draft_is_known_by_its_name() {
+    fn every_draft_is_recognised_by_its_name() {
         let drafts = [
             ("http://json-schema.org/draft-04/schema#", "definitions"),
             ("http://json-schema.org/draft-06/schema#", "definitions"),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_takes_bounded_time_and_memory() {
+    fn a_pattern_is_matched_in_bounded_time_and_memory() {
         let schema = Schema::new(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#);
         let given = serde_json::json!({ "a": format!("{}b", "a".repeat(100_000)) });
         assert_eq!(schema.schema_faults(&given).len(), 1);

@@ -43,6 +43,7 @@ pub use reads::{AnsweredRead, ProviderAnswer, ReadStart};
 /// How long a held request waits after the store has failed to answer.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 
+/// The settings `jobs.*` of this service; the server's table of settings has their defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Of jobs.
@@ -81,35 +82,6 @@ pub struct Settings {
     pub max_schema: usize,
     /// Retries that a job may ask for.
     pub max_retries: i32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Self {
-            categories: ["modifiers", "selections", "analysis"]
-                .map(str::to_owned)
-                .to_vec(),
-            provider_categories: Vec::new(),
-            worker_timeout: seconds(60),
-            internal_timeout: seconds(3_600),
-            internal_tasks: 4,
-            keep_tasks: seconds(7 * 86_400),
-            result_ttl: seconds(300),
-            error_ttl: seconds(5),
-            inflight_ttl: seconds(30),
-            read_hold: seconds(5),
-            max_read_hold: seconds(30),
-            max_task_hold: seconds(60),
-            timeout_is_not_found: false,
-            require_workers: false,
-            max_result: 64 << 20,
-            upload_memory: 256 << 20,
-            upload_patience: seconds(30),
-            max_schema: 256 << 10,
-            max_retries: 100,
-        }
-    }
 }
 
 /// What the service is made of.
@@ -189,7 +161,14 @@ impl Jobs {
 
     /// Called once, before the first request: jobs and frames know each other.
     pub fn has_frames(&self, frames: Arc<Frames>) {
-        let _ = self.frames.set(frames);
+        let weak = Arc::downgrade(&frames);
+        if self.frames.set(frames).is_ok() {
+            self.events.receive_changes(move |number, change| {
+                if let Some(frames) = weak.upgrade() {
+                    frames.receive_change(number, change);
+                }
+            });
+        }
     }
 
     #[must_use]

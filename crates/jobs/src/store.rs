@@ -1,8 +1,10 @@
 //! The durable steps. Two implementations: [`sqlite`] and [`postgres`].
 
+mod chat;
 pub mod frames;
 mod jobs;
 pub mod postgres;
+mod progress;
 mod providers;
 mod query;
 mod results;
@@ -20,7 +22,9 @@ use crate::{name::FullName, page::ListPage};
 
 pub(crate) use self::query::{values_of, write};
 pub use self::{
+    chat::Chat,
     jobs::Jobs,
+    progress::Progress,
     providers::Providers,
     query::{Column, Commit, Query, Row, Value},
     tasks::Tasks,
@@ -28,7 +32,7 @@ pub use self::{
     workers::Workers,
 };
 
-/// What a read gives. A dropped future has done nothing.
+/// The future of a read. A dropped one has done nothing.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// Each method of these traits is one atomic step. One that returns a [`Write`](wakeline_bus::Write)

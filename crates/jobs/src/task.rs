@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_and_where_it_leads() {
+    fn the_allowed_transitions_of_each_state() {
         let table = Status::ALL.map(|from| {
             let next = Status::ALL.into_iter().filter(|to| from.leads_to(*to));
             let next: Vec<_> = next.map(Status::name).collect();

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_kept_in_lower_case() {
+    fn an_email_address_is_kept_in_lower_case() {
         assert_eq!(
             email(" Ada.L+x@Example.COM"),
             Ok("ada.l+x@example.com".to_owned())
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_look_like_an_address_is_refused() {
+    fn a_text_that_is_no_email_address_is_refused() {
         let long = format!("{}@example.com", "a".repeat(MAX_EMAIL));
         let texts = [
             "",

@@ -30,7 +30,7 @@ use crate::{
 
 pub use self::{
     accounts::{Credentials, UserChanges},
-    passwords::{MAX_PASSWORD, MIN_PASSWORD},
+    passwords::MAX_PASSWORD,
     refresh::{REFRESHED_TOKEN, refreshing},
 };
 pub(crate) use self::{refresh::TokenAccepted, token::Claims};
@@ -50,25 +50,12 @@ pub struct Settings {
     /// Whether everyone may be a guest, or register; in dev mode they may.
     pub guests: bool,
     pub registration: bool,
+    /// Characters that a password has at least.
+    pub min_password: usize,
     /// How long a guest without workers is kept.
     pub keep_guests: Duration,
     /// Whether lists can be read without a token, as in zndraw-joblib; in dev mode they can.
     pub open_lists: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            secret: None,
-            token_lifetime: Duration::from_secs(60 * 60),
-            is_dev: false,
-            admin: None,
-            guests: false,
-            registration: false,
-            keep_guests: Duration::from_secs(30 * 86_400),
-            open_lists: false,
-        }
-    }
 }
 
 impl fmt::Debug for Settings {

@@ -28,7 +28,7 @@ async fn rows_read(client: &Client, tables: &[&str]) -> i64 {
     rows[0].get(0)
 }
 
-/// Tasks of the worker's jobs, each in the state with this number.
+/// Adds tasks of the worker's jobs, each in the state with this number.
 fn tasks(status: i16) -> String {
     format!(
         "INSERT INTO wakeline.jobs_task (id, job_id, room, payload, status, completed_at, created_at)
@@ -94,8 +94,8 @@ const READS: [&str; 4] = [
      FROM wakeline.jobs_provider p",
 ];
 
-/// Of a provider with many answers and many requests in flight, in a session that has planned these
-/// reads before, when the tables were empty.
+/// The cost of reads of a provider with many answers and many requests in flight, in a session that
+/// planned these reads before, when the tables were empty.
 async fn an_answer_costs_few_rows(before: &[&str], after: &[&str]) {
     let database = PostgresDatabase::new(&[MIGRATIONS]).await;
     let postgres = database.open(&[MIGRATIONS]).await;

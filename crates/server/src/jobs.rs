@@ -99,6 +99,7 @@ fn frame_limits(config: &Config) -> frames::Limits {
         request: jobs.request_frames,
         room: signed(jobs.room_frames),
         copy: signed(jobs.room_copy),
+        messages: signed(jobs.chat_messages),
         asked: jobs.asked_frames,
         asked_at_once: jobs.asked_at_once,
         asked_bytes: jobs.asked_bytes as u64,
@@ -123,6 +124,7 @@ fn user_settings(config: &Config) -> users::Settings {
             .clone()
             .zip(jobs.admin_password.as_ref())
             .map(|(email, password)| (email, password.expose().to_owned())),
+        min_password: config.min_password(),
         guests: jobs.guests,
         registration: jobs.registration,
         keep_guests: jobs.keep_guests,

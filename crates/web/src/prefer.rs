@@ -1,13 +1,12 @@
 //! `Prefer: wait=N` (RFC 7240): a client asks for its request to be held.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
-use axum::{extract::FromRequestParts, http::request::Parts};
-use http::HeaderValue;
+use axum::extract::FromRequestParts;
+use http::{HeaderValue, request::Parts};
 
-use crate::problem::Problem;
-
-/// The caller's preference, if it has one.
+/// The caller's preference, if it has one. One that cannot be read is ignored, as RFC 7240 says: a
+/// preference is the one thing that a request may say in vain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefer {
     pub wait: Option<Duration>,
@@ -22,37 +21,30 @@ impl Prefer {
         HeaderValue::from_str(&format!("wait={}", hold.as_secs())).ok()
     }
 
-    fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Result<Self, Problem> {
-        for preference in values.flat_map(|value| value.split([',', ';'])) {
-            let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
-            if !name.trim().eq_ignore_ascii_case("wait") {
-                continue;
-            }
-            let seconds: u32 = value.trim().trim_matches('"').parse().map_err(|_| {
-                Problem::invalid(
-                    "Prefer",
-                    "wait must be a whole number of seconds, 0 or more",
-                )
-            })?;
-            // RFC 7240: of several, the first counts.
-            return Ok(Self {
-                wait: Some(Duration::from_secs(seconds.into())),
-            });
+    fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+        let mut preferences = values
+            .flat_map(|value| value.split([',', ';']))
+            .map(|preference| preference.split_once('=').unwrap_or((preference, "")));
+        // RFC 7240: of several, the first counts.
+        let wait = preferences.find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"));
+        Self {
+            wait: wait.and_then(|(_, value)| seconds(value.trim().trim_matches('"'))),
         }
-        Ok(Self::default())
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Prefer {
-    type Rejection = Problem;
+/// A number too large for its type is longer than any hold, and is shortened as one.
+fn seconds(text: &str) -> Option<Duration> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
+}
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+impl<S: Send + Sync> FromRequestParts<S> for Prefer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let values = parts.headers.get_all("prefer").iter();
-        let texts = values
-            .map(HeaderValue::to_str)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|_| Problem::invalid("Prefer", "the header is not readable as text"))?;
-        Self::parse(texts.into_iter())
+        Ok(Self::parse(values.filter_map(|value| value.to_str().ok())))
     }
 }
 
@@ -62,7 +54,6 @@ mod tests {
 
     fn wait(header: &str) -> Option<u64> {
         Prefer::parse([header].into_iter())
-            .unwrap()
             .wait
             .map(|wait| wait.as_secs())
     }
@@ -75,9 +66,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_no_number_is_refused() {
-        for header in ["wait=-1", "wait=soon", "wait", "wait=99999999999999"] {
-            assert!(Prefer::parse([header].into_iter()).is_err(), "{header}");
+    fn a_wait_that_cannot_be_read_is_ignored() {
+        for header in [
+            "wait=-1",
+            "wait=+1",
+            "wait=soon",
+            "wait",
+            "wait=1.5",
+            "wait=x, wait=5",
+        ] {
+            assert_eq!(wait(header), None, "{header}");
         }
+    }
+
+    #[test]
+    fn a_wait_longer_than_any_hold_is_a_wait() {
+        assert_eq!(wait("wait=99999999999999"), Some(u32::MAX.into()));
     }
 }

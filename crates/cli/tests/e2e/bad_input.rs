@@ -9,12 +9,13 @@ mod jobs;
 
 use std::time::Duration;
 
+use http::HeaderValue;
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, on_both_stores},
     server::Server,
-    wire::{Answer, Line},
+    wire::{Answer, Line, get, post, request, with_header},
 };
 use cases::Case;
 
@@ -22,6 +23,7 @@ on_both_stores! {
     bad_input_is_refused_and_neighbours_are_served,
     bad_input_of_jobs_and_providers_is_refused,
     bad_input_of_feeds_is_refused,
+    a_preference_that_cannot_be_read_is_ignored,
     bodies_past_the_limit_are_refused_and_neighbours_are_served,
 }
 
@@ -73,6 +75,46 @@ async fn bad_input_of_feeds_is_refused(fixture: Fixture) {
         wrong.join("\n")
     );
     still_works(&server).await;
+}
+
+/// The one thing that a request may say in vain (RFC 7240).
+async fn a_preference_that_cannot_be_read_is_ignored(fixture: Fixture) {
+    let server = fixture.serve().start().await;
+    let job = json!({"category": "analysis", "name": "Sum"}).to_string();
+    let register = request("PUT", "/v1/joblib/rooms/lab/jobs", job.into());
+    let worker = server.call(register).await.json()["worker_id"].clone();
+    let claim = json!({ "worker_id": worker }).to_string();
+    let specification = r#"let site: A.Site = { domain: "a" } (site: A.Site) { post: A.Post [ post->site: A.Site = site ] }"#;
+    let feeds = with_header(
+        post("/jinaga/feeds", specification),
+        "content-type",
+        "text/plain",
+    );
+    let feeds = server.call(feeds).await.json();
+    let feed = feeds["feeds"][0].as_str().expect("a feed").to_owned();
+    let bad: [&[u8]; 6] = [
+        b"wait=-1",
+        b"wait=abc",
+        b"wait",
+        b"wait=1.5",
+        b"wait=x, wait=9",
+        b"wait=\xff",
+    ];
+    for prefer in bad {
+        for (asked, status) in [
+            (get("/api/v1/pop/queue/q"), 204),
+            (post("/v1/joblib/tasks/claim", claim.clone()), 200),
+            (get(&format!("/jinaga/feeds/{feed}?b=")), 200),
+        ] {
+            let mut asked = asked;
+            let value = HeaderValue::from_bytes(prefer).expect("a header's value");
+            asked.headers_mut().insert("prefer", value);
+            let what = format!("{} {}", asked.uri(), String::from_utf8_lossy(prefer));
+            let answer = server.call(asked).await;
+            assert_eq!(answer.status, status, "{what}: {}", answer.text());
+            assert!(!answer.headers.contains_key("preference-applied"), "{what}");
+        }
+    }
 }
 
 async fn bad_input_of_jobs_and_providers_is_refused(fixture: Fixture) {

@@ -95,12 +95,11 @@ fn declared_text(declared: &DeclaredFeeds) -> String {
 pub(super) async fn follow(
     State(door): State<Door>,
     caller: Caller,
-    prefer: Result<Prefer, wakeline_web::Problem>,
+    prefer: Prefer,
     Path(hash): Path<String>,
     headers: HeaderMap,
     uri: http::Uri,
 ) -> Result<Response, Error> {
-    let prefer = prefer.map_err(|problem| Error::invalid(problem.detail()))?;
     let params = Params::parse(uri.query().unwrap_or_default())
         .map_err(|problem| Error::invalid(problem.detail()))?;
     let resumed = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());

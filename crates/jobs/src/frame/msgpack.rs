@@ -1,6 +1,6 @@
 //! As much of MessagePack as frames need: to walk over values without decoding them.
 //!
-//! What is walked over is never copied, and a length is believed only as far as there are bytes
+//! Skipped values are never copied, and a length is believed only as far as there are bytes
 //! for it.
 
 /// Why bytes are not MessagePack, or not the expected value.
@@ -155,7 +155,7 @@ pub fn whole(value: &[u8]) -> Option<u64> {
     let (first, digits) = value.split_first()?;
     match first {
         0x00..=0x7f if digits.is_empty() => Some((*first).into()),
-        // What is signed and not negative is written the same.
+        // A signed number that is not negative is written the same way.
         0xcc..=0xcf => number(digits),
         0xd0..=0xd3 if digits.first()? & 0x80 == 0 => number(digits),
         _ => None,

@@ -22,7 +22,7 @@ fn shown(frame: &Frame) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_written_is_read_back_as_it_is() {
+fn a_written_frame_is_read_back_unchanged() {
     let written = frame(&[("a", b"\x01"), ("b", b"")]);
     assert_eq!(
         written.bytes(),
@@ -33,7 +33,7 @@ fn what_was_written_is_read_back_as_it_is() {
 }
 
 #[test]
-fn a_text_as_key_and_a_value_in_the_open_are_made_binaries() {
+fn text_keys_and_unpacked_values_are_stored_as_binaries() {
     // {"a": [1, {"x": nil}], "b": bin"\x2a"}
     let sent = b"\x82\xa1a\x92\x01\x81\xa1x\xc0\xa1b\xc4\x01\x2a";
     let read = Frame::read(sent, LIMITS).unwrap();
@@ -45,7 +45,7 @@ fn a_text_as_key_and_a_value_in_the_open_are_made_binaries() {
 }
 
 #[test]
-fn what_is_no_frame_is_refused_with_a_reason() {
+fn bytes_that_are_no_frame_are_refused_with_the_reason() {
     let many: Vec<u8> = [vec![0x85], vec![0x00; 10]].concat();
     let keys = b"\x85\xa1a\x00\xa1b\x00\xa1c\x00\xa1d\x00\xa1e\x00";
     let long = [&b"\x81\xb5"[..], &[b'k'; 21], b"\x00"].concat();
@@ -76,7 +76,7 @@ fn what_is_no_frame_is_refused_with_a_reason() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_left() {
+fn only_the_requested_keys_are_kept() {
     let whole = frame(&[("a", b"1"), ("b", b"2"), ("c", b"3")]);
     let keys = ["c", "a", "z"].map(|key| key.as_bytes().to_vec());
     let part = whole.only(&HashSet::from(keys));
@@ -85,7 +85,7 @@ fn only_what_is_asked_for_is_left() {
 }
 
 #[test]
-fn what_is_merged_replaces_and_adds() {
+fn a_merge_replaces_and_adds_keys() {
     let whole = frame(&[("a", b"1"), ("b", b"2")]);
     let merged = whole.merged(&frame(&[("b", b"9"), ("c", b"3")]), LIMITS);
     assert_eq!(merged, Ok(frame(&[("a", b"1"), ("b", b"9"), ("c", b"3")])));
@@ -94,7 +94,7 @@ fn what_is_merged_replaces_and_adds() {
 }
 
 #[test]
-fn what_is_required_is_named() {
+fn missing_required_keys_are_named() {
     let colours = frame(&[("arrays.colors", b"")]);
     let refusal = colours.check_required().unwrap_err();
     assert_eq!(refusal.to_string(), "missing required keys: arrays.radii");
@@ -126,7 +126,7 @@ fn as_text(out: &mut Vec<u8>, key: &[u8]) {
 }
 
 #[test]
-fn an_array_is_known_by_its_head() {
+fn an_array_is_recognised_by_its_header() {
     let expected = Property::Array {
         dtype: "<f8".to_owned(),
         shape: vec![2, 256],
@@ -136,7 +136,7 @@ fn an_array_is_known_by_its_head() {
 }
 
 #[test]
-fn scalars_and_what_cannot_be_read() {
+fn scalars_and_unreadable_values_have_their_own_kinds() {
     let kinds = [
         (&b"\xc3"[..], "bool"),
         (b"\x05", "int64"),
@@ -159,7 +159,7 @@ fn scalars_and_what_cannot_be_read() {
 
 proptest::proptest! {
     #[test]
-    fn whatever_comes_is_read_or_refused(bytes: Vec<u8>) {
+    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
         if let Ok(frame) = Frame::read(&bytes, LIMITS) {
             let recheck_after = Frame::read(frame.bytes(), LIMITS);
             proptest::prop_assert_eq!(recheck_after, Ok(frame.clone()));

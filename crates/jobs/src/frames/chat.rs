@@ -1,34 +1,36 @@
-//! The chat of a room. Messages are not stored: they are sent to the clients in the room.
+//! The chat of a room. Messages are sent to the clients in the room; of a room that exists, the newest
+//! are stored.
 //!
 //! zndraw-joblib's client uploads nothing when a read fails, but writes so in the chat; the readers
 //! that wait for that request get the failure at once.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use serde_json::json;
-use uuid::Uuid;
+use super::{Frames, no_room, unprocessable};
+use crate::{caller::Caller, error::Error, message::Message, name};
 
-use super::{Frames, unprocessable};
-use crate::{caller::Caller, error::Error, name, time::shown};
-
-/// Characters of a message that are sent on; a traceback can be long.
+/// Characters of a message that are kept and sent on; a traceback can be long.
 const MAX_CONTENT: usize = 20_000;
 /// Of a failed read's reason.
 const MAX_DETAIL: usize = 1_000;
 const HASH: usize = 64;
 
+/// The newest messages come first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Microseconds since 1970; it is the message's number too.
-    pub created_at: i64,
-    pub room: String,
-    pub user: Uuid,
-    pub content: String,
+pub struct MessagePage {
+    pub messages: Vec<Message>,
+    pub has_more: bool,
+    /// How many the room has.
+    pub total: i64,
 }
 
 impl Frames {
+    /// A message to a room of jobs only, which is not created here, is sent and not stored.
     pub async fn say(
-        &self,
+        self: &Arc<Self>,
         caller: Caller,
         room: String,
         content: String,
@@ -39,15 +41,25 @@ impl Frames {
                 "body.content: String should have at least 1 character",
             ));
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let micros = since.unwrap_or_default().as_micros();
-        let message = Message {
-            created_at: i64::try_from(micros).unwrap_or(i64::MAX),
-            room,
-            user: caller.id,
-            content: content.chars().take(MAX_CONTENT).collect(),
-        };
-        self.tell_room(&message.room, "message_new", message.document());
+        let kept: String = content.chars().take(MAX_CONTENT).collect();
+        // PostgreSQL stores no NUL.
+        let kept = kept.replace('\0', "\u{fffd}");
+        let (this, name) = (self.clone(), room.clone());
+        let said = self
+            .store
+            .say(room, caller.id, kept.clone(), self.limits.messages);
+        let said = said.map(move |stored| {
+            let message = stored.unwrap_or_else(|| Message {
+                said_at: now_ms(),
+                room: name,
+                user: caller.id,
+                email: None,
+                content: kept,
+            });
+            this.tell_room(&message.room, "message_new", message.document());
+            message
+        });
+        let message = said.commit(&self.bus).await?;
         if let Some(failed) = FailedRead::recognise(&content) {
             let detail = failed.detail();
             let (room, provider, hash) = (&message.room, failed.provider, failed.hash);
@@ -58,22 +70,30 @@ impl Frames {
         }
         Ok(message)
     }
-}
 
-impl Message {
-    /// As in the answer and in the event.
-    #[must_use]
-    pub fn document(&self) -> serde_json::Value {
-        json!({
-            "id": self.created_at,
-            "room_id": self.room,
-            "user_id": self.user,
-            "content": self.content,
-            "created_at": shown(self.created_at),
-            "updated_at": null,
-            "email": null,
+    /// The newest messages, or those from before a time in milliseconds.
+    pub async fn messages(
+        &self,
+        room: String,
+        before: Option<i64>,
+        limit: i64,
+    ) -> Result<MessagePage, Error> {
+        let found = self.store.messages(room.clone(), before, limit + 1).await?;
+        let (mut messages, total) = found.ok_or_else(|| no_room(&room))?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = messages.len() > limit;
+        messages.truncate(limit);
+        Ok(MessagePage {
+            messages,
+            has_more,
+            total,
         })
     }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// ``Provider `X` read failed for request `<hash>`:`` and a traceback.
@@ -119,7 +139,7 @@ mod tests {
     const HASH: &str = "30ba47c43772e94553e235c91301cac4276d053453807f9f8eb7546b57ba94d0";
 
     #[test]
-    fn a_failed_read_is_recognised_as_the_real_client_tells_it() {
+    fn a_failed_read_is_recognised_in_the_text_of_the_real_client() {
         let content = format!(
             "Provider `room-s:filesystem:local` read failed for request `{HASH}`:\n```\n\
              Traceback (most recent call last):\n  File \"client.py\", line 819\n    \
@@ -133,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_form_is_only_talk() {
+    fn a_text_of_another_form_is_no_failed_read() {
         let short = &HASH[1..];
         for content in [
             "hello".to_owned(),

@@ -1,4 +1,4 @@
-//! What rooms and frames need from the rest of the door.
+//! The ports through which rooms and frames use the rest of the door.
 
 use std::{
     fmt,
@@ -16,6 +16,7 @@ use wakeline_web::Timing;
 use crate::{
     caller::Caller,
     error::Error,
+    frames::FramesChange,
     provider::{Answer, Provider},
 };
 
@@ -53,9 +54,19 @@ pub trait ProviderReads: Send + Sync + fmt::Debug {
     fn frames_provider(&self, room: &str) -> BoxFuture<'_, Result<Option<Provider>, Error>>;
 }
 
-/// Sends events to the sockets in a room, on every node.
+/// Sends events to the sockets in a room.
 pub trait RoomEvents: Send + Sync + fmt::Debug {
+    /// On every node.
     fn emit(&self, room_name: &str, event: &str, payload: Value);
+
+    /// `frames_invalidate`, on this node.
+    fn emit_frames_change(&self, change: &FramesChange);
+
+    /// The same to the other nodes, which bring it into order by its number.
+    fn send_frames_change(&self, number: i64, change: &FramesChange);
+
+    /// Whether there is no other node.
+    fn is_alone(&self) -> bool;
 }
 
 /// Takes the failed reads that clients report in a room's chat.

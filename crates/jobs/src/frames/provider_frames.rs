@@ -126,7 +126,7 @@ impl Frames {
         }
         let frame = Frame::read(&bytes, self.limits.frame).map_err(|refusal| {
             failed(format!(
-                "Provider '{name}' answered for frame {number} what is none: {refusal}"
+                "Provider '{name}' answered frame {number} with bytes that are no frame: {refusal}"
             ))
         })?;
         Ok((frame, timing))

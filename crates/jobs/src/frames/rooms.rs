@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use wakeline_bus::Write;
 
-use super::{Frames, no_room, read_only, unprocessable};
+use super::{Frames, locked, no_room, read_only, unprocessable};
 use crate::{
     caller::Caller,
     error::Error,
@@ -106,17 +107,47 @@ impl Frames {
             frames,
             user: caller.id,
         };
-        let mounted = self.store.mount(name.clone(), mount);
-        let room = self.cleared(mounted, None).await?;
-        room.ok_or_else(|| no_room(&name))
+        let mounted = self.store.mount(name.clone(), caller.own(), mount);
+        match self.cleared(&name, mounted, None).await? {
+            Some(room) => Ok(room),
+            None => Err(self
+                .room(name)
+                .await
+                .map_or_else(|none| none, |room| locked(&room.name))),
+        }
+    }
+
+    /// Locks the room for all users but the caller and superusers, or unlocks it.
+    pub async fn lock(
+        self: &Arc<Self>,
+        caller: Caller,
+        name: String,
+        is_locked: bool,
+    ) -> Result<Room, Error> {
+        let (this, id) = (self.clone(), caller.id);
+        let locking = self.store.lock(name.clone(), caller.own(), id, is_locked);
+        let locking = locking.map(move |room| {
+            if let Some(room) = &room {
+                this.tell_room(&room.name, "room_update", room_update(room));
+            }
+            room
+        });
+        match locking.commit(&self.bus).await? {
+            Some(room) => Ok(room),
+            None => Err(self
+                .room(name)
+                .await
+                .map_or_else(|none| none, |room| locked(&room.name))),
+        }
     }
 
     /// By the user who mounted it: the provider may be removed already.
     async fn give_back(self: &Arc<Self>, caller: Caller, name: String) -> Result<Room, Error> {
         let unmounted = self.store.unmount(name.clone(), caller.own());
-        match self.cleared(unmounted, None).await? {
+        match self.cleared(&name, unmounted, None).await? {
             Some(room) => Ok(room),
             None => match self.room(name).await? {
+                room if room.is_locked_for(caller.own()) => Err(locked(&room.name)),
                 room if room.mount.is_none() => Ok(room),
                 _ => Err(Error::problem(
                     &problem::FORBIDDEN,
@@ -131,24 +162,38 @@ impl Frames {
         if self.provider_reads.frames_provider(&room).await?.is_some() {
             return Ok(());
         }
-        let unmounted = self.store.unmount(room, None);
+        let unmounted = self.store.unmount(room.clone(), None);
         let reason = Some("provider_disconnected");
-        self.cleared(unmounted, reason).await.map(drop)
+        self.cleared(&room, unmounted, reason).await.map(drop)
     }
 
     /// The room has other frames if the write returns one: its clients get an event.
     async fn cleared(
         self: &Arc<Self>,
+        name: &str,
         write: Write<Option<Room>>,
         reason: Option<&'static str>,
     ) -> Result<Option<Room>, Error> {
-        let this = self.clone();
+        let event = self.change_event(name);
         let write = write.map(move |room| {
             if let Some(room) = &room {
-                this.tell(&room.name, "clear", None, Some(room.frame_count()), reason);
+                let count = Some(room.frame_count());
+                event.committed(room.changes, "clear", None, count, reason);
             }
             room
         });
         Ok(write.commit(&self.bus).await?)
     }
+}
+
+/// As ZnDraw's clients read it. The description and the default room are of its web page.
+fn room_update(room: &Room) -> Value {
+    json!({
+        "id": room.name,
+        "description": null,
+        "frame_count": room.frame_count(),
+        "locked": room.locked_by.is_some(),
+        "is_default": false,
+        "metadata": null,
+    })
 }

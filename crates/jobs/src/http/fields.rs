@@ -81,11 +81,11 @@ pub(super) struct BodyFields {
     invalid: Vec<InvalidField>,
     /// The largest whole number.
     most: i64,
-    /// Refusals do not repeat what was sent: it may be a password.
+    /// Refusals do not repeat what was sent.
     is_secret: bool,
 }
 
-/// A body without passwords, whose whole numbers are at most `most`.
+/// A body without secrets, whose whole numbers are at most `most`.
 pub(super) fn body_within<T: RequestBody>(body: &[u8], most: i64) -> Result<T, Error> {
     BodyFields::parse(body, most, false)?.end()
 }
@@ -94,7 +94,7 @@ pub(super) fn body<T: RequestBody>(body: &[u8]) -> Result<T, Error> {
     body_within(body, i64::MAX)
 }
 
-/// A body that may contain a password.
+/// A body that may contain a password, a payload or a result.
 pub(super) fn secret_body<T: RequestBody>(body: &[u8]) -> Result<T, Error> {
     BodyFields::parse(body, i64::MAX, true)?.end()
 }
@@ -137,12 +137,7 @@ impl BodyFields {
 
     fn required(&mut self, name: &str) -> String {
         if !self.given.contains_key(name) {
-            let input = if self.is_secret {
-                Value::Null
-            } else {
-                Value::Object(self.given.clone())
-            };
-            self.invalid.push(missing(&[WHERE, name], input));
+            self.refuse_missing(name);
             return String::new();
         }
         if self.given[name].is_null() {
@@ -178,7 +173,10 @@ impl BodyFields {
         match self.take(name)? {
             Value::String(text) => match parse_uuid(&[WHERE, name], &text) {
                 Ok(uuid) => Some(uuid),
-                Err(invalid) => {
+                Err(mut invalid) => {
+                    if self.is_secret {
+                        invalid.input = Value::Null;
+                    }
                     self.invalid.push(invalid);
                     None
                 }
@@ -192,10 +190,18 @@ impl BodyFields {
 
     fn required_uuid(&mut self, name: &str) -> Uuid {
         if self.given.get(name).is_none_or(Value::is_null) {
-            let input = Value::Object(self.given.clone());
-            self.invalid.push(missing(&[WHERE, name], input));
+            self.refuse_missing(name);
         }
         self.uuid(name).unwrap_or_default()
+    }
+
+    fn refuse_missing(&mut self, name: &str) {
+        let given = if self.is_secret {
+            Value::Null
+        } else {
+            Value::Object(self.given.clone())
+        };
+        self.invalid.push(missing(&[WHERE, name], given));
     }
 
     /// An object; empty if there is none. Of several names the first that is there.
@@ -215,15 +221,15 @@ impl BodyFields {
 
     fn status(&mut self, name: &str) -> Option<Status> {
         if !self.given.contains_key(name) {
-            let input = Value::Object(self.given.clone());
-            self.invalid.push(missing(&[WHERE, name], input));
+            self.refuse_missing(name);
             return None;
         }
         let given = self.given.remove(name).unwrap_or_default();
         match given.as_str().and_then(Status::parse) {
             Some(status) => Some(status),
             None => {
-                self.invalid.push(no_status(&[WHERE, name], given));
+                let shown = if self.is_secret { Value::Null } else { given };
+                self.invalid.push(no_status(&[WHERE, name], shown));
                 None
             }
         }

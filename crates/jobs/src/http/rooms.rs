@@ -1,4 +1,4 @@
-//! `/v1/rooms`: rooms and their chat.
+//! `/v1/rooms`
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use axum::{
 };
 use http::StatusCode;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{LimitedBody, Params, path};
@@ -20,7 +19,6 @@ pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(create, list))
         .routes(routes!(one, update))
-        .routes(routes!(say))
         .with_state(frames)
 }
 
@@ -79,6 +77,8 @@ pub(super) struct RoomAnswer {
     frame_count: i64,
     /// Its frames come from a provider, and cannot be changed here.
     mounted: bool,
+    /// Only the user who locked it, or a superuser, changes it.
+    locked: bool,
     created_at: String,
 }
 
@@ -87,6 +87,7 @@ impl From<Room> for RoomAnswer {
         Self {
             frame_count: room.frame_count(),
             mounted: room.mount.is_some(),
+            locked: room.locked_by.is_some(),
             id: room.name.clone(),
             room_id: room.name,
             created_at: shown(room.created_at),
@@ -144,6 +145,8 @@ pub(super) async fn one(
 pub(super) struct RoomUpdate {
     /// How many frames the room's `frames` provider has; 0 gives the room back.
     frame_count: Option<i64>,
+    /// Locks the room for all users but the caller and superusers, or unlocks it.
+    locked: Option<bool>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -155,6 +158,7 @@ pub(super) struct RoomUpdated {
 
 /// Mounts the room: the owner of a `frames` provider of the room says how many frames it has. From
 /// then on the room is read-only, and frames that are not stored are requested from the provider.
+/// Locks the room, so that only the caller and superusers change it and its frames.
 #[utoipa::path(
     patch, path = "/v1/rooms/{room}", tag = "rooms",
     params(("room" = String, Path)),
@@ -165,6 +169,7 @@ pub(super) struct RoomUpdated {
         (status = 403, description = "`forbidden`: the provider is another user's, or there is none"),
         (status = 404, description = "`room-not-found`"),
         (status = 422, description = "`unprocessable-content`; the detail names the field"),
+        (status = 423, description = "`room-locked`: another user has locked it"),
     )
 )]
 pub(super) async fn update(
@@ -175,43 +180,18 @@ pub(super) async fn update(
 ) -> Result<Json<RoomUpdated>, Error> {
     let room = named(room)?;
     let body: RoomUpdate = json(&body)?;
-    let room = match body.frame_count {
-        Some(count) => frames.mount(caller, room, count).await?,
+    // Before the lock: the caller may lock what it has just mounted.
+    if let Some(count) = body.frame_count {
+        frames.mount(caller, room.clone(), count).await?;
+    }
+    let room = match body.locked {
+        Some(locked) => frames.lock(caller, room, locked).await?,
         None => frames.room(room).await?,
     };
     Ok(Json(RoomUpdated {
         status: "ok",
         room_id: room.name,
     }))
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-pub(super) struct MessageBody {
-    content: String,
-}
-
-/// Sends a message to the clients in the room. It is not stored. The message that zndraw-joblib's
-/// client writes when a read fails also answers the readers that wait for that read.
-#[utoipa::path(
-    post, path = "/v1/rooms/{room}/chat/messages", tag = "rooms",
-    params(("room" = String, Path)),
-    request_body = MessageBody,
-    responses(
-        (status = 201, description = "It was sent", body = Object),
-        (status = 400, description = "`invalid-room-id`"),
-        (status = 401, description = "No valid token"),
-        (status = 422, description = "`unprocessable-content`; the detail names the field"),
-    )
-)]
-pub(super) async fn say(
-    State(frames): State<Arc<Frames>>,
-    SignedCaller(caller): SignedCaller,
-    room: Result<Path<String>, PathRejection>,
-    LimitedBody(body): LimitedBody,
-) -> Result<(StatusCode, Json<Value>), Error> {
-    let body: MessageBody = json(&body)?;
-    let message = frames.say(caller, named(room)?, body.content).await?;
-    Ok((StatusCode::CREATED, Json(message.document())))
 }
 
 /// The name of a room in a path.

@@ -1,4 +1,4 @@
-//! The body of a request that anybody may send.
+//! The body of a request that needs no login.
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;

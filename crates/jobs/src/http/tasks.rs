@@ -93,7 +93,7 @@ pub(super) async fn submit(
     PathParams(room, name): PathParams,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
-    let _: TaskSubmitRequest = fields::body(&body)?;
+    let _: TaskSubmitRequest = fields::secret_body(&body)?;
     let task = door.submit(caller, &room, &name, payload(&body)).await?;
     let place = format!("/v1/joblib/tasks/{}", task.id);
     let mut response = (StatusCode::ACCEPTED, Json(TaskResponse::from(task))).into_response();
@@ -213,7 +213,7 @@ pub(super) async fn update(
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<TaskResponse>, Error> {
     let task = id("task_id", &task)?;
-    let body: TaskUpdateRequest = fields::body(&body)?;
+    let body: TaskUpdateRequest = fields::secret_body(&body)?;
     let status = body.status.expect("a body without a status was refused");
     let task = door.update(caller, task, status, body.error, body.worker_id);
     let task = task.await?;
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_kept_as_it_was_sent() {
+    fn a_payload_is_stored_unchanged() {
         for (body, kept) in [
             (r#"{"payload": {"b": 1,"a":2} }"#, r#"{"b": 1,"a":2}"#),
             (

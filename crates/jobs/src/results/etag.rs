@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_first_half_of_the_sum() {
+    fn an_etag_is_the_first_half_of_the_sha_256() {
         let etag = Etag::of(Sha256::new_with_prefix(b"{}"));
         assert_eq!(etag.to_string(), "\"44136fa355b3678a1146ad16f7e8649e\"");
     }

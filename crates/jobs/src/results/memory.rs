@@ -69,7 +69,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
-    async fn what_is_lent_is_not_lent_twice() {
+    async fn acquired_memory_is_not_free_until_it_is_released() {
         let memory = UploadMemory::new(10 * STEP);
         let first = memory.acquire(4 * STEP + 1, LONG).await.unwrap();
         assert_eq!(memory.free(), 5 * STEP);
@@ -80,7 +80,10 @@ mod tests {
             async move { memory.acquire(u64::MAX, LONG).await.is_some() }
         });
         drop((first, second));
-        assert!(waiting.await.unwrap(), "one that is too large has all");
+        assert!(
+            waiting.await.unwrap(),
+            "an upload larger than the memory gets all of it"
+        );
         assert_eq!(memory.free(), 10 * STEP);
     }
 }

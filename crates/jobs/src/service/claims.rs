@@ -29,7 +29,7 @@ const BUSY_TRIES: usize = 20;
 /// How often a release is tried while the store is away.
 const RELEASE_TRIES: usize = 60;
 
-/// What one claim gave.
+/// The result of one claim.
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum ClaimAttempt {
     Task(Claim),
@@ -40,7 +40,7 @@ enum ClaimAttempt {
     Busy,
 }
 
-/// What a held claim found.
+/// The result of a held claim.
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum HeldClaim {
     Task(Claim),

@@ -22,6 +22,7 @@ use super::{Jobs, OUTAGE_PAUSE};
 use crate::{
     caller::Caller,
     events::{PROVIDER_REQUEST, provider_request, provider_room},
+    metrics,
     name::FullName,
     provider::{Provider, ProviderRequest},
     results::MAX_IN_FLIGHT,
@@ -133,7 +134,7 @@ impl Dispatchers {
 impl Jobs {
     /// Sends a request to a provider, on whichever node its sockets are.
     pub(super) fn dispatch(self: &Arc<Self>, provider: &Arc<Provider>, request: ProviderRequest) {
-        metrics::counter!("wakeline_jobs_dispatches_total").increment(1);
+        metrics::dispatch();
         if provider.name.is_internal() {
             self.run_internal(provider.clone(), request);
             return;
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_is_forgotten_unless_not_all_was_told() {
+    fn answered_requests_are_forgotten_unless_the_list_was_cut() {
         let mut state = DispatchState::new(FullName::new("r", "fs", "a"));
         let old = requests(3);
         state.keep(&old);

@@ -103,7 +103,7 @@ impl Drop for HeldWorker {
 struct HeartbeatSchedule {
     /// Each with the number of its held claims.
     workers: HashMap<Uuid, u32>,
-    /// Those of them that came after the last statement: their last heartbeat may be old.
+    /// The workers that came after the last statement: their last heartbeat may be old.
     newcomers: HashSet<Uuid>,
     interval: Duration,
     shortest: Duration,

@@ -15,7 +15,7 @@ use crate::{
 };
 use uuid::Uuid;
 
-/// What a worker registers, a job or a provider.
+/// The kind of an offer that a worker registers: a job or a provider.
 #[derive(Debug)]
 pub struct Offer {
     pub category: String,

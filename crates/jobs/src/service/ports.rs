@@ -11,11 +11,12 @@ use super::Jobs;
 use crate::{
     caller::Caller,
     error::Error,
-    frames::{FailedReads, GroupAbandoned, ProviderReads, RoomEvents},
+    frames::{FailedReads, FramesChange, GroupAbandoned, ProviderReads, RoomEvents},
     name::{FullName, check_room},
     params::Params,
     problem,
     provider::{Answer, Provider},
+    room::Room,
     socket::{SocketBackend, SocketId},
     users::WorkerRemover,
 };
@@ -88,22 +89,26 @@ impl SocketBackend for Arc<Jobs> {
                 serde_json::to_value(document).unwrap_or_default()
             };
             check_room(&room).map_err(|error| refused(error.to_string()))?;
-            let frame_count = match self.frames.get() {
-                Some(frames) => frames
-                    .room(room.clone())
-                    .await
-                    .map_or(0, |room| room.frame_count()),
-                None => 0,
-            };
+            // A room of jobs only is joined too.
+            let (mut found, mut trackers) = (None, Vec::new());
+            if let Some(frames) = self.frames.get() {
+                found = frames.room(room.clone()).await.ok();
+                if found.is_some() {
+                    trackers = frames.trackers(room.clone()).await.unwrap_or_default();
+                }
+            }
+            let trackers = trackers.iter();
+            let trackers = trackers.map(|tracker| (tracker.id.clone(), tracker.document()));
+            let trackers: serde_json::Map<String, Value> = trackers.collect();
             Ok(json!({
                 "room_id": room,
                 "session_id": socket.to_string(),
                 "step": 0,
-                "frame_count": frame_count,
-                "locked": false,
+                "frame_count": found.as_ref().map_or(0, Room::frame_count),
+                "locked": found.is_some_and(|room| room.locked_by.is_some()),
                 "camera_key": null,
                 "default_camera": null,
-                "progress_trackers": {},
+                "progress_trackers": trackers,
             }))
         }
         .boxed()
@@ -144,6 +149,18 @@ impl ProviderReads for Arc<Jobs> {
 impl RoomEvents for Arc<Jobs> {
     fn emit(&self, room_name: &str, event: &str, payload: Value) {
         self.events.emit(room_name, event, || payload);
+    }
+
+    fn emit_frames_change(&self, change: &FramesChange) {
+        self.events.frames_changed_here(change);
+    }
+
+    fn send_frames_change(&self, number: i64, change: &FramesChange) {
+        self.events.send_frames_change(number, change);
+    }
+
+    fn is_alone(&self) -> bool {
+        self.events.is_alone()
     }
 }
 

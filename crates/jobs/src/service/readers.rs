@@ -79,7 +79,7 @@ impl RequestSender {
         })
     }
 
-    /// Whether anybody still wants to know.
+    /// Whether a reader still waits.
     pub(super) fn finish(mut self, is_locked: bool) -> bool {
         let inflight_lock = self.inflight_lock.take().filter(|_| is_locked);
         self.door
@@ -98,7 +98,7 @@ impl Drop for RequestSender {
             .reads
             .readers
             .finish_sending(&self.request_key, None);
-        // It wakes no reader: a request that fails at once again would go round and round.
+        // No reader is woken: a request that fails at once again would loop.
         let unmark = self
             .door
             .unmark(&self.request_key, key, token, Wakes::none());

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_form_is_nothing() {
+    fn packets_of_another_form_are_no_event() {
         let long = "x".repeat(MAX_CHARS + 1);
         for packet in [
             "[]".to_owned(),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_known_by_its_room() {
+    fn the_provider_of_a_room_is_read_from_its_name() {
         let name = FullName::new("r", "f", "a:b");
         assert_eq!(
             provider(&OfferKind::Provider.room(&name)),

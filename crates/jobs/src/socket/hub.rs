@@ -14,7 +14,7 @@ use super::{
     rooms::{JoinOutcome, Rooms},
     session::{Session, Sessions},
 };
-use crate::{caller::Caller, name::FullName};
+use crate::{caller::Caller, metrics, name::FullName};
 
 pub(super) struct Hub {
     rooms: RwLock<Rooms<Client>>,
@@ -181,5 +181,5 @@ impl Hub {
 }
 
 fn count(rooms: &Rooms<Client>) {
-    metrics::gauge!("wakeline_jobs_sockets").set(rooms.connected() as f64);
+    metrics::sockets(rooms.connected());
 }

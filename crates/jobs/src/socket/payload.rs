@@ -31,14 +31,14 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_fit_stay_together() {
+    fn packets_up_to_the_limit_are_one_payload() {
         for count in [1, MAX_PACKETS] {
             assert_eq!(split(packets(count)), (packets(count), None));
         }
     }
 
     #[test]
-    fn nothing_is_lost_between_two_answers() {
+    fn packets_past_the_limit_are_in_the_next_payload() {
         let all = packets(MAX_PACKETS + 2);
         let (first, rest) = split(all.clone());
         assert_eq!(first, packets(MAX_PACKETS));

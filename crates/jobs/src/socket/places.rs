@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_sessions_have_half_of_the_places() {
+    fn anonymous_sessions_get_at_most_half_of_the_connections() {
         let mut places = SocketPlaces::new(4);
         let (first, second) = (taken(&mut places), taken(&mut places));
         assert_eq!(take(&mut places), PlaceOutcome::InsteadOf(PlaceId(2), 0));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_displaced_frees_no_place_of_another() {
+    fn the_end_of_a_replaced_session_frees_no_place_of_another() {
         let mut places = SocketPlaces::new(2);
         let first = taken(&mut places);
         assert_eq!(take(&mut places), PlaceOutcome::InsteadOf(PlaceId(1), 0));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn with_connected_sessions_in_all_other_places_one_anonymous_one_is_replaced() {
+    fn the_last_place_left_by_connected_sessions_goes_to_the_newest_anonymous_session() {
         let mut places = SocketPlaces::new(4);
         for _ in 0..3 {
             let id = taken(&mut places);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn any_anonymous_session_may_have_to_make_room() {
+    fn any_anonymous_session_may_be_replaced() {
         let mut places = SocketPlaces::new(8);
         let ids: Vec<_> = (0..4).map(|_| taken(&mut places)).collect();
         let last = places.take(|PlaceId(number)| number, |count| count - 1);

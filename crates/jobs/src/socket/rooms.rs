@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_to_leave_leaves_nobody() {
+    fn only_the_last_leave_empties_the_room() {
         let (mut rooms, one, other) = two_in("a");
         assert!(!rooms.leave(one, "a"));
         assert!(!rooms.leave(one, "a"), "it was not there any more");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_leaves_all_its_rooms() {
+    fn a_removed_session_leaves_all_its_rooms() {
         let (mut rooms, one, other) = two_in("a");
         rooms.join(one, "b");
         assert_eq!(rooms.remove(one), [Arc::<str>::from("b")]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_joins_nothing() {
+    fn a_removed_session_joins_no_room() {
         let (mut rooms, one, _) = two_in("a");
         rooms.remove(one);
         assert_eq!(rooms.join(one, "b"), JoinOutcome::Gone);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_in_more_rooms_than_allowed() {
+    fn a_session_joins_at_most_the_allowed_number_of_rooms() {
         let mut rooms = Rooms::default();
         let id = Sid::new();
         rooms.enter(id, ());

@@ -86,7 +86,7 @@ impl Service {
         *bare.method_mut() = request.method().clone();
         drop(request);
         let (parts, body) = self.sessions.ask(bare).await.into_parts();
-        // It is all there already.
+        // The whole body was read already.
         let Ok(opened) = body.collect().await else {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };

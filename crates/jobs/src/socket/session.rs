@@ -92,7 +92,7 @@ impl Sessions {
         self.closing.is_cancelled()
     }
 
-    /// Cuts all of them, and those that come.
+    /// Cuts all connections, and those that come later.
     pub(super) fn close(&self) {
         self.closing.cancel();
         self.wires.close();

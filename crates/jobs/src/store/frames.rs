@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Commit, Query, Row, StoreFuture, page_of, values_of, write};
+use super::{Chat, Commit, Progress, Query, Row, StoreFuture, page_of, values_of, write};
 use crate::{
     frame::Frame,
     page::{ListPage, Page},
@@ -40,11 +40,21 @@ const RUNS: &str = "SELECT r.*, x.number, x.seq, x.length FROM wakeline.jobs_roo
         AND x.number < $3 AND x.number + x.length > $2
     WHERE r.name = $1 ORDER BY x.number";
 
-const MOUNT: &str = "UPDATE wakeline.jobs_room SET mounted = $2, mounted_by = $3 WHERE name = $1
+const MOUNT: &str = "UPDATE wakeline.jobs_room
+    SET mounted = $2, mounted_by = $3, changes = changes + 1
+    WHERE name = $1 AND (locked_by IS NULL OR $4 IS NULL OR locked_by = $4)
     RETURNING *";
 
-const UNMOUNT: &str = "UPDATE wakeline.jobs_room SET mounted = NULL, mounted_by = NULL
+const UNMOUNT: &str = "UPDATE wakeline.jobs_room
+    SET mounted = NULL, mounted_by = NULL, changes = changes + 1
     WHERE name = $1 AND mounted IS NOT NULL AND ($2 IS NULL OR mounted_by = $2)
+        AND (locked_by IS NULL OR $2 IS NULL OR locked_by = $2)
+    RETURNING *";
+
+/// A room that is locked already stays the first user's.
+const LOCK: &str = "UPDATE wakeline.jobs_room
+    SET locked_by = CASE WHEN $4 THEN coalesce(locked_by, $3) END
+    WHERE name = $1 AND (locked_by IS NULL OR $2 IS NULL OR locked_by = $2)
     RETURNING *";
 
 /// A frame and its version.
@@ -56,13 +66,14 @@ pub struct StoredFrame {
 
 /// Each method is one atomic step. The writes lock the room, so that they are done one after the
 /// other. A dropped future of a read has done nothing; a [`Write`] that was committed runs to its end.
-pub trait Frames: Query + std::fmt::Debug {
+pub trait Frames: Chat + Progress + Query + std::fmt::Debug {
     /// Creates a room with its frames, unless it exists. A repeat finds it.
     fn create_room(&self, room: NewRoom) -> Write<RoomCreation>;
 
-    /// Mounts the room. `None`: there is no such room. A repeat changes nothing more.
-    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>> {
-        let parameters = values_of![name, mount.frames, mount.user];
+    /// Mounts the room. `None`: there is no such room, or it is locked for this editor (as below,
+    /// `None` is a superuser). A repeat changes nothing more.
+    fn mount(&self, name: String, editor: Option<Uuid>, mount: Mount) -> Write<Option<Room>> {
+        let parameters = values_of![name, mount.frames, mount.user, editor];
         let commit = Commit::Alone("jobs_mount");
         write(self, commit, MOUNT, parameters, wakes::nobody, |rows| {
             Ok(rows.first().map(Room::from_row))
@@ -78,21 +89,44 @@ pub trait Frames: Query + std::fmt::Debug {
         })
     }
 
+    /// Locks the room for all but this user and superusers, or unlocks it. `None`: there is no such
+    /// room, or another user has locked it. A repeat changes nothing more.
+    fn lock(
+        &self,
+        name: String,
+        editor: Option<Uuid>,
+        user: Uuid,
+        is_locked: bool,
+    ) -> Write<Option<Room>> {
+        let parameters = values_of![name, editor, user, is_locked];
+        let commit = Commit::Alone("jobs_room_lock");
+        write(self, commit, LOCK, parameters, wakes::nobody, |rows| {
+            Ok(rows.first().map(Room::from_row))
+        })
+    }
+
     /// Stores all frames or none, after the existing ones; at most `limit` in the room. A repeat
     /// stores them again.
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome>;
+    fn append(
+        &self,
+        name: String,
+        editor: Option<Uuid>,
+        frames: Vec<Frame>,
+        limit: i64,
+    ) -> Write<AppendOutcome>;
 
     /// With a version, only if the frame still has it; then a repeat finds another version.
     fn replace(
         &self,
         name: String,
+        editor: Option<Uuid>,
         number: i64,
         frame: Frame,
         version: Option<FrameVersion>,
     ) -> Write<EditOutcome>;
 
     /// The numbers of the later frames are less by one from then on, so a repeat deletes another frame.
-    fn delete(&self, name: String, number: i64) -> Write<EditOutcome>;
+    fn delete(&self, name: String, editor: Option<Uuid>, number: i64) -> Write<EditOutcome>;
 
     /// These frames of the room, in this order: the first, and of the others as many as come to
     /// `limit` bytes. A frame that is gone is left out.
@@ -154,6 +188,8 @@ impl Room {
             name: row.get("name"),
             stored: row.get("frames"),
             mount: mounted.zip(by).map(|(frames, user)| Mount { frames, user }),
+            changes: row.get("changes"),
+            locked_by: row.get("locked_by"),
             created_at: row.get("created_at"),
         }
     }

@@ -2,9 +2,11 @@
 //! one moment share a round trip and a commit.
 
 mod call;
+mod chat;
 mod chunks;
 mod frames;
 mod jobs;
+mod progress;
 mod providers;
 mod results;
 mod tasks;

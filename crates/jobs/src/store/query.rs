@@ -144,7 +144,7 @@ impl Commit {
     }
 }
 
-/// What both databases do for the statements that are written once.
+/// The operations that both databases offer to the statements that are written once.
 pub trait Query: Send + Sync {
     /// The rows of a statement, one read of its own.
     fn rows(

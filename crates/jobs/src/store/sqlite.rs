@@ -1,8 +1,10 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod chat;
 mod chunks;
 mod frames;
 mod jobs;
+mod progress;
 mod providers;
 mod results;
 mod tasks;

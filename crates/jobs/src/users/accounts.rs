@@ -12,7 +12,7 @@ use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_web::{Identity, Problem};
 
-use super::{IdentifyError, MAX_PASSWORD, MIN_PASSWORD, Users, failed_logins::LoginSource};
+use super::{IdentifyError, MAX_PASSWORD, Users, failed_logins::LoginSource};
 use crate::{
     caller::Caller,
     error::{Error, InvalidField},
@@ -21,7 +21,7 @@ use crate::{
     wakes,
 };
 
-/// How often a deletion is tried of a user who keeps getting workers.
+/// How often the deletion of a user is tried who keeps getting workers.
 const DELETE_ROUNDS: usize = 5;
 /// How often another address is tried for a guest.
 const GUEST_ROUNDS: usize = 3;
@@ -62,7 +62,7 @@ impl fmt::Debug for UserChanges {
 impl Users {
     /// Creates the admin of the settings, or resets it to them.
     pub(super) async fn keep_admin(&self, admin: Credentials) -> Result<(), Error> {
-        let (email, password) = checked(&admin)?;
+        let (email, password) = self.checked(&admin)?;
         let found = self.store.login(email.clone()).await?;
         let Some(login) = found else {
             let new = NewUser {
@@ -104,6 +104,16 @@ impl Users {
         let changed = self.store.change_user(login.user.id, change);
         changed.commit(&self.bus).await?;
         Ok(())
+    }
+
+    fn checked(&self, given: &Credentials) -> Result<(String, String), Error> {
+        let email = checked_email(&given.email)?;
+        self.check_password(&given.password)?;
+        Ok((email, given.password.clone()))
+    }
+
+    fn check_password(&self, password: &str) -> Result<(), Error> {
+        check_password(password, self.settings.min_password)
     }
 
     /// Creates a guest. Returns it with its token.
@@ -168,7 +178,7 @@ impl Users {
     }
 
     pub async fn register(&self, wanted: Credentials) -> Result<User, Error> {
-        let (email, password) = checked(&wanted)?;
+        let (email, password) = self.checked(&wanted)?;
         let slot = self.passwords.slot()?;
         let new = NewUser {
             id: Uuid::new_v4(),
@@ -249,7 +259,7 @@ impl Users {
         };
         let password = match changes.password {
             Some(password) => {
-                check_password(&password)?;
+                self.check_password(&password)?;
                 Some(
                     self.passwords
                         .hash(self.passwords.slot()?, password)
@@ -330,12 +340,6 @@ fn not_found() -> Error {
     Error::Detail(StatusCode::NOT_FOUND, "Not Found")
 }
 
-fn checked(given: &Credentials) -> Result<(String, String), Error> {
-    let email = checked_email(&given.email)?;
-    check_password(&given.password)?;
-    Ok((email, given.password.clone()))
-}
-
 fn checked_email(text: &str) -> Result<String, Error> {
     user::email(text).map_err(|reason| {
         let message = format!("value is not a valid email address: {reason}");
@@ -347,7 +351,7 @@ fn checked_email(text: &str) -> Result<String, Error> {
 }
 
 /// A refusal does not repeat the password: answers are logged more often than requests.
-fn check_password(password: &str) -> Result<(), Error> {
+fn check_password(password: &str, min_password: usize) -> Result<(), Error> {
     let at = &["body", "password"];
     let invalid = |kind, message: String, context| {
         Err(
@@ -356,11 +360,11 @@ fn check_password(password: &str) -> Result<(), Error> {
                 .into(),
         )
     };
-    if password.chars().count() < MIN_PASSWORD {
+    if password.chars().count() < min_password {
         return invalid(
             "string_too_short",
-            format!("String should have at least {MIN_PASSWORD} characters"),
-            serde_json::json!({ "min_length": MIN_PASSWORD }),
+            format!("String should have at least {min_password} characters"),
+            serde_json::json!({ "min_length": min_password }),
         );
     }
     if password.len() > MAX_PASSWORD {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_question_is_asked_for_all_until_it_is_forgotten() {
+    fn callers_share_the_entry_of_a_user_until_it_is_forgotten() {
         let cache = UserCache::default();
         let first = cache.entry(Uuid::max());
         assert!(Arc::ptr_eq(&first, &cache.entry(Uuid::max())));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_limited() {
+    fn the_cache_of_users_is_limited() {
         let cache = UserCache::default();
         for n in 0..=MAX_USERS {
             cache.entry(Uuid::from_u128(n as u128));

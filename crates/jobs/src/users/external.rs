@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn each_subject_is_a_user_of_its_own_for_ever() {
+    fn each_subject_has_its_own_stable_user_id() {
         let users = [
             of(Some("ada"), Role::Admin),
             of(Some("Ada"), Role::Admin),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_is_not_part_of_who_it_is() {
+    fn the_role_does_not_change_the_user_id() {
         let ada = of(Some("ada"), Role::Admin);
         assert_eq!(ada, of(Some("ada"), Role::ReadOnly));
     }

@@ -1,6 +1,6 @@
 //! Failed logins: a caller who guesses passwords has to wait longer and longer.
 //!
-//! Failures count for an account and an address together, so that nobody locks an owner out who
+//! Failures count for an account and an address together, so that no caller locks an owner out who
 //! calls from another address. They count for accounts that do not exist too: a refusal must not
 //! show which ones do. They are in the memory of one node.
 
@@ -28,7 +28,7 @@ const MAX_SOURCES: usize = 10_000;
 /// Bits of an IPv6 address that tell callers apart: one of them has all addresses behind these.
 const IPV6_PREFIX: u32 = 64;
 
-/// Who logs in: the account and the caller's address.
+/// The source of a login: the account and the caller's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LoginSource {
     /// A hash: a long email takes no more memory than a short one.
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_source_with_many_failures_has_to_wait() {
+    async fn a_source_with_many_failed_logins_is_delayed() {
         let (logins, mut now) = (FailedLogins::default(), Instant::now());
         let here = source("ada", "192.0.2.1");
         for _ in 0..FREE_FAILURES {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn guesses_at_once_are_checked_one_after_another() {
+    async fn concurrent_guesses_are_checked_one_after_another() {
         let (logins, now) = (FailedLogins::default(), Instant::now());
         let here = source("ada", "192.0.2.1");
         let guesses = (0..50).map(async |_| {
@@ -313,14 +313,14 @@ mod tests {
         }
         assert_eq!(logins.sources().len(), MAX_SOURCES);
         assert_eq!(wait(&logins, here, now), FIRST_DELAY);
-        // Those that are over go together.
+        // Expired entries are removed together.
         let later = now + REMEMBERED;
         fail(&logins, source("late", "192.0.2.1"), later).await;
         assert_eq!(logins.sources().len(), 1);
     }
 
     #[test]
-    fn an_address_of_ipv6_stands_for_its_network() {
+    fn ipv6_addresses_of_one_network_share_a_delay() {
         let one = source("ada", "2001:db8::1");
         assert_eq!(one, source("ada", "2001:db8::ffff:1"));
         assert_ne!(one, source("ada", "2001:db8:0:1::1"));

@@ -14,8 +14,6 @@ use wakeline_web::Problem;
 
 use crate::{error::Error, user::PasswordHash};
 
-/// Characters.
-pub const MIN_PASSWORD: usize = 8;
 /// Bytes.
 pub const MAX_PASSWORD: usize = 1_024;
 
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_password_is_known_again_and_another_is_not() {
+    async fn the_right_password_is_accepted_and_another_is_refused() {
         let passwords = Passwords::new();
         let slot = || passwords.slot().unwrap();
         let kept = passwords.hash(slot(), "correct horse".to_owned()).await;
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_has_a_hash_that_costs_the_same() {
+    async fn the_check_of_an_unknown_user_costs_as_much_as_that_of_a_known_one() {
         let passwords = Passwords::new();
         let slot = || passwords.slot().unwrap();
         let somebodys = passwords.hash(slot(), "correct horse".to_owned()).await;
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_is_kept_until_the_work_is_done_and_there_are_so_many() {
+    async fn the_number_of_slots_is_limited_and_a_slot_is_kept_until_its_work_is_done() {
         let passwords = Passwords::new();
         let slots: Vec<_> = (0..AT_ONCE + WAITING)
             .map(|_| passwords.slot().unwrap())

@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Signed with the right key, whatever it says.
+    /// Signed with the right key; the claims may be wrong.
     fn signed(header: &Value, body: &Value) -> String {
         let part = |value: &Value| BASE64.encode(value.to_string());
         let message = format!("{}.{}", part(header), part(body));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_is_read_back_until_it_ends() {
+    fn a_signed_token_is_valid_until_it_expires() {
         let token = key().sign(claims());
         assert_eq!(key().read(&token, NOW), Some(claims()));
         assert_eq!(key().read(&token, NOW + 59), Some(claims()));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_fastapi_users_is_taken() {
+    fn a_token_of_fastapi_users_is_accepted() {
         // As zndraw-auth 0.2.3 gave it at a login.
         let key_of_both = TokenKey::new(b"a-secret-that-others-have-as-well");
         let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJmMTllMjk5NC0wZTZjLTQzODUtOTkxZS1mYTAxYjg3MTEyZTYiLCJhdWQiOlsiZmFzdGFwaS11c2VyczphdXRoIl0sImV4cCI6MTc5NDk0OTMyOX0.GTJYz_lGW0sK8oxRYnEQXD3VUjcwHg_op4gxdIb4hCM";
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_not_taken() {
+    fn a_token_with_another_signature_algorithm_or_claim_is_refused() {
         let (header, body) = good();
         let with = |field: &str, value: Value| {
             let mut body = body.clone();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn another_one_is_due_when_half_of_the_time_is_over() {
+    fn a_new_token_is_due_after_half_of_the_lifetime() {
         let lifetime = Duration::from_secs(60);
         assert!(!claims().is_due(lifetime, NOW));
         assert!(!claims().is_due(lifetime, NOW + 29));

@@ -31,7 +31,7 @@ pub(crate) async fn frames_are_appended_replaced_and_deleted(fixture: Fixture) {
     assert_eq!(fixture.get("/v1/rooms/room/frames/1").await.marks(), ["c"]);
 }
 
-pub(crate) async fn everybody_in_the_room_is_told_of_each_change(fixture: Fixture) {
+pub(crate) async fn each_change_is_emitted_to_the_room(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
     let data = json!({ "data": in_json(&frame("B")) });
@@ -45,9 +45,9 @@ pub(crate) async fn everybody_in_the_room_is_told_of_each_change(fixture: Fixtur
     fixture
         .ask(ME, "DELETE /v1/rooms/room/frames/7", Value::Null)
         .await;
-    let told = fixture.ports.told().into_iter();
-    let told = told.map(|(room, event, payload)| format!("{room} {event} {payload}"));
-    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r#"
+    let emitted = fixture.ports.emitted().into_iter();
+    let emitted = emitted.map(|(room, event, payload)| format!("{room} {event} {payload}"));
+    insta::assert_snapshot!(emitted.collect::<Vec<_>>().join("\n"), @r#"
     room:room frames_invalidate {"action":"add","count":2,"indices":null,"reason":null,"room_id":"room"}
     room:room frames_invalidate {"action":"modify","count":null,"indices":[1],"reason":null,"room_id":"room"}
     room:room frames_invalidate {"action":"modify","count":null,"indices":[0],"reason":null,"room_id":"room"}
@@ -55,7 +55,7 @@ pub(crate) async fn everybody_in_the_room_is_told_of_each_change(fixture: Fixtur
     "#);
 }
 
-pub(crate) async fn a_frame_that_is_not_there_is_named_with_those_that_are(fixture: Fixture) {
+pub(crate) async fn an_unknown_index_is_refused_with_the_valid_range(fixture: Fixture) {
     fixture.make_room("room").await;
     let mut texts = Vec::new();
     for marks in [&[][..], &["a", "b"]] {
@@ -65,7 +65,7 @@ pub(crate) async fn a_frame_that_is_not_there_is_named_with_those_that_are(fixtu
         for number in ["2", "-1", "9223372036854775807", "-9223372036854775808"] {
             let path = format!("/v1/rooms/room/frames/{number}");
             let data = json!({ "data": in_json(&frame("x")) });
-            let asked = [
+            let answers = [
                 fixture.get(&path).await,
                 fixture.get(&format!("{path}/metadata")).await,
                 fixture.ask(ME, &format!("PUT {path}"), data).await,
@@ -74,7 +74,7 @@ pub(crate) async fn a_frame_that_is_not_there_is_named_with_those_that_are(fixtu
                     .ask(ME, &format!("DELETE {path}"), Value::Null)
                     .await,
             ];
-            for refused in asked {
+            for refused in answers {
                 assert_eq!(refused.status, StatusCode::NOT_FOUND, "{}", refused.text());
                 texts.push(refused.json()["detail"].to_string());
             }
@@ -96,7 +96,7 @@ pub(crate) async fn a_frame_that_is_not_there_is_named_with_those_that_are(fixtu
     insta::assert_snapshot!(refused.json()["detail"], @r#""path.index: Input should be a valid integer, unable to parse string as an integer""#);
 }
 
-pub(crate) async fn a_full_room_takes_no_more(fixture: Fixture) {
+pub(crate) async fn a_full_room_refuses_frames(fixture: Fixture) {
     let fixture = fixture.with_limits(|limits| limits.room = 3);
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
@@ -108,10 +108,10 @@ pub(crate) async fn a_full_room_takes_no_more(fixture: Fixture) {
     assert_eq!(fixture.marks("room").await, ["a", "b", "c"]);
 }
 
-pub(crate) async fn a_room_that_is_not_there_takes_nothing(fixture: Fixture) {
+pub(crate) async fn an_unknown_room_is_not_found_by_every_route(fixture: Fixture) {
     let one = json!({"frames": [in_json(&frame("a"))]});
     let data = json!({ "data": in_json(&frame("a")) });
-    let asked = [
+    let answers = [
         fixture.ask(ME, "POST /v1/rooms/no/frames", one).await,
         fixture.ask(ME, "PUT /v1/rooms/no/frames/0", data).await,
         fixture
@@ -131,18 +131,18 @@ pub(crate) async fn a_room_that_is_not_there_takes_nothing(fixture: Fixture) {
             .ask(ME, "PATCH /v1/rooms/no", json!({"frame_count": 0}))
             .await,
     ];
-    for refused in asked {
+    for refused in answers {
         assert_eq!(refused.status, StatusCode::NOT_FOUND);
         assert_eq!(refused.json()["type"], "/v1/problems/room-not-found");
     }
-    assert_eq!(fixture.ports.told(), []);
+    assert_eq!(fixture.ports.emitted(), []);
 }
 
-pub(crate) async fn appends_beside_one_another_are_all_there(fixture: Fixture) {
+pub(crate) async fn concurrent_appends_are_all_kept(fixture: Fixture) {
     fixture.make_room("room").await;
     let marks: Vec<_> = (0..20).map(|number| number.to_string()).collect();
     let appending = marks.iter().map(async |mark| {
-        // Together, or not at all beside the others.
+        // The two frames of an append stay together.
         let second = format!("{mark}'");
         fixture.append("room", &[mark, &second]).await;
     });
@@ -163,11 +163,11 @@ pub(crate) async fn appends_beside_one_another_are_all_there(fixture: Fixture) {
     assert_eq!(there, expected);
 }
 
-pub(crate) async fn who_hangs_up_does_not_keep_others_from_being_told(fixture: Fixture) {
+pub(crate) async fn a_change_whose_caller_hung_up_is_emitted_to_the_room(fixture: Fixture) {
     fixture.make_room("room").await;
     let body = json!({"frames": [in_json(&frame("a"))]}).to_string();
     let mut sent = 0;
-    // Until one is given up that the store is at: it may be done before one can.
+    // Until a request is dropped while the store works on it: a fast one is done before.
     loop {
         let request = request(Some(ME), "POST /v1/rooms/room/frames")
             .header(header::CONTENT_TYPE, "application/json")
@@ -179,7 +179,7 @@ pub(crate) async fn who_hangs_up_does_not_keep_others_from_being_told(fixture: F
             break;
         }
     }
-    let told = fixture.ports.wait_told(sent).await;
-    assert_eq!(told[sent - 1].2["count"], sent);
+    let emitted = fixture.ports.wait_emitted(sent).await;
+    assert_eq!(emitted[sent - 1].2["count"], sent);
     assert_eq!(fixture.marks("room").await.len(), sent);
 }

@@ -1,6 +1,6 @@
 //! A store of the test's own, the routes on it, and the steps that tests share.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ::http::{Request, StatusCode, header};
 use axum::{
@@ -53,6 +53,22 @@ pub(crate) struct Fixture {
     _database: TestDatabase,
 }
 
+/// Limits so wide that a test meets only those that it sets.
+fn limits() -> Limits {
+    Limits {
+        frame: FrameLimits::default(),
+        request: 1_000,
+        room: 1_000_000,
+        copy: 256 << 20,
+        messages: 1_000,
+        asked: 1_000,
+        asked_at_once: 32,
+        asked_bytes: 256 << 20,
+        wait: Duration::from_secs(5),
+        max_wait: Duration::from_secs(30),
+    }
+}
+
 impl Fixture {
     pub(crate) async fn open(kind: DatabaseKind) -> Self {
         let database = TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await;
@@ -61,7 +77,7 @@ impl Fixture {
             OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
         };
         let ports = Arc::<FakePorts>::default();
-        let frames = service(&store, &ports, Limits::default());
+        let frames = service(&store, &ports, limits());
         Self {
             router: routes(&frames),
             store,
@@ -71,9 +87,9 @@ impl Fixture {
         }
     }
 
-    /// The same store behind a door with other limits.
+    /// The same store with other limits of frames.
     pub(crate) fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
-        let mut limits = Limits::default();
+        let mut limits = limits();
         change(&mut limits);
         self.frames = service(&self.store, &self.ports, limits);
         self.router = routes(&self.frames);
@@ -103,7 +119,7 @@ impl Fixture {
         self.ask(ME, &format!("GET {path}"), Value::Null).await
     }
 
-    /// With `Prefer: wait=…`.
+    /// A `GET` with `Prefer: wait=…`.
     pub(crate) async fn get_within(&self, seconds: u32, path: &str) -> TestAnswer {
         let request = request(Some(ME), &format!("GET {path}"));
         let request = request.header("prefer", format!("wait={seconds}"));
@@ -116,7 +132,7 @@ impl Fixture {
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     }
 
-    /// Appends frames that are told from one another by these.
+    /// Appends a frame with each of these marks.
     pub(crate) async fn append(&self, room: &str, marks: &[&str]) {
         let frames: Vec<_> = marks.iter().map(|mark| in_json(&frame(mark))).collect();
         let line = format!("POST /v1/rooms/{room}/frames");
@@ -129,7 +145,7 @@ impl Fixture {
         self.get(&format!("/v1/rooms/{room}/frames")).await.marks()
     }
 
-    /// A provider of mine has so many frames for the room.
+    /// Mounts `count` frames of a provider of [`ME`] in the room.
     pub(crate) async fn mount(&self, room: &str, frames: i64) {
         let provider = crate::ports::provider(room, "mount", ME.id);
         self.ports.register(provider);
@@ -154,6 +170,8 @@ fn routes(frames: &Arc<Frames>) -> Router {
     let routes = http::rooms::router(frames.clone());
     let (router, _) = routes
         .merge(http::frames::router(frames.clone()))
+        .merge(http::chat::router(frames.clone()))
+        .merge(http::progress::router(frames.clone()))
         .split_for_parts();
     router
 }
@@ -167,7 +185,7 @@ pub(crate) fn request(caller: Option<Caller>, line: &str) -> ::http::request::Bu
     request
 }
 
-/// A frame with what is required and a mark.
+/// A frame with the required keys and a mark.
 pub(crate) fn frame(mark: &str) -> Frame {
     let keys = [
         ("arrays.colors", "c"),
@@ -185,7 +203,7 @@ pub(crate) fn frame_of(pairs: &[(&str, &[u8])]) -> Frame {
     draft.finish()
 }
 
-/// As ZnDraw's client uploads it.
+/// The frame as ZnDraw's client uploads it in JSON.
 pub(crate) fn in_json(frame: &Frame) -> Value {
     let members = frame.pairs().map(|(key, value)| {
         let key = format!("b64:{}", BASE64_STANDARD.encode(key));
@@ -222,7 +240,7 @@ impl TestAnswer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The frames of an answer that is some.
+    /// The frames of an answer that succeeded.
     pub(crate) fn frames(&self) -> Vec<Frame> {
         assert_eq!(self.status, StatusCode::OK, "{}", self.text());
         assert_eq!(self.header("content-type"), Some(MSGPACK));

@@ -3,11 +3,14 @@
 mod chat;
 mod editing;
 mod fixture;
+mod locking;
 mod merging;
 mod model;
 mod mounted;
 mod mounting;
+mod ordering;
 mod ports;
+mod progress;
 mod reading;
 mod rooms;
 mod uploads;
@@ -15,62 +18,79 @@ mod uploads;
 wakeline_testkit::conformance! {
     crate::fixture::Fixture;
     rooms:
-        a_room_is_made_once,
+        a_room_is_created_once,
         a_room_begins_with_the_frames_of_another,
-        a_copy_has_a_life_of_its_own,
-        what_cannot_be_copied_is_refused,
+        a_copied_room_changes_independently,
+        a_copy_of_an_unknown_mounted_or_large_room_is_refused,
         rooms_have_pages_newest_first,
-        a_room_has_a_name_of_its_own,
-        of_many_who_make_a_room_one_has_made_it,
-        nobody_does_anything;
+        names_reserved_for_scopes_are_no_room_names,
+        one_of_many_concurrent_callers_creates_the_room,
+        callers_without_a_token_are_refused_on_every_route;
     editing:
         frames_are_appended_replaced_and_deleted,
-        everybody_in_the_room_is_told_of_each_change,
-        a_frame_that_is_not_there_is_named_with_those_that_are,
-        a_full_room_takes_no_more,
-        a_room_that_is_not_there_takes_nothing,
-        appends_beside_one_another_are_all_there,
-        who_hangs_up_does_not_keep_others_from_being_told;
+        each_change_is_emitted_to_the_room,
+        an_unknown_index_is_refused_with_the_valid_range,
+        a_full_room_refuses_frames,
+        an_unknown_room_is_not_found_by_every_route,
+        concurrent_appends_are_all_kept,
+        a_change_whose_caller_hung_up_is_emitted_to_the_room;
     merging:
-        keys_are_put_beside_and_in_the_place_of_others,
-        what_is_sent_in_the_open_is_kept_as_it_is_written,
-        merges_beside_one_another_are_all_there,
-        a_merge_into_what_was_replaced_meanwhile_is_done_on_the_new_one;
+        a_merge_adds_and_replaces_keys,
+        values_that_are_not_packed_as_binary_are_kept_unchanged,
+        concurrent_merges_are_all_kept,
+        a_merge_during_a_replacement_is_applied_to_the_new_frame;
     uploads:
-        json_and_messagepack_are_the_same,
-        what_does_not_fit_is_refused_with_its_place,
-        limits_are_told;
+        json_and_messagepack_uploads_store_the_same_frames,
+        malformed_frames_are_refused_with_the_position,
+        frames_over_a_limit_are_refused_with_the_limit;
     reading:
-        ranges_and_numbers,
-        only_the_keys_that_are_asked_for,
-        what_a_frame_has,
-        numbers_that_are_none_are_refused,
+        frames_are_read_by_range_and_by_index,
+        a_read_returns_only_the_requested_keys,
+        metadata_lists_the_keys_of_a_frame_with_their_types,
+        malformed_indices_are_refused,
         a_long_read_comes_in_chunks,
         a_read_that_loses_a_frame_breaks_off,
         a_read_goes_on_across_gaps_and_later_deletes;
     mounted:
-        what_is_not_stored_is_asked_for,
+        a_frame_that_is_not_stored_is_read_from_the_provider,
         a_read_is_held_until_the_provider_answers,
-        a_batch_is_asked_for_at_once_and_within_bounds,
+        a_batch_is_read_from_the_provider_concurrently_within_a_limit,
         a_batch_that_is_not_answered_in_time_is_a_timeout,
-        of_a_batch_all_or_nothing,
-        the_problem_of_the_provider_is_the_answer,
-        what_is_no_frame_is_a_failure_of_the_provider,
+        a_batch_over_the_limit_of_bytes_is_refused_whole,
+        a_problem_of_the_provider_is_the_answer_of_the_read,
+        an_answer_that_is_no_frame_is_a_failure_of_the_provider,
         an_answer_on_disk_is_read,
         an_answer_in_chunks_is_read,
-        more_than_is_asked_for_at_once_is_refused,
-        stored_frames_come_before_the_providers;
+        a_read_of_more_provider_frames_than_the_limit_is_refused,
+        stored_frames_take_precedence_over_provider_frames;
     mounting:
-        the_owner_of_the_provider_mounts_and_gives_back,
+        the_owner_of_the_provider_mounts_and_unmounts,
         a_mounted_room_is_read_only,
-        others_do_not_mount,
-        when_the_last_provider_is_gone_so_are_its_frames,
-        while_another_provider_is_there_the_room_stays_mounted,
-        a_mount_without_a_provider_has_no_frames_to_give;
+        only_the_owner_of_a_frames_provider_mounts,
+        a_room_is_unmounted_when_its_last_provider_is_removed,
+        a_room_stays_mounted_while_another_provider_serves_it,
+        mounted_frames_without_a_provider_are_not_found;
+    locking:
+        a_locked_room_refuses_the_edits_of_others,
+        a_room_is_unlocked_by_the_user_who_locked_it_or_a_superuser,
+        a_locked_room_is_unmounted_when_its_provider_is_removed;
+    ordering:
+        events_of_a_room_come_in_the_order_of_their_commits,
+        an_event_of_another_node_comes_in_its_order,
+        a_refused_change_holds_up_no_event;
+    progress:
+        a_tracker_is_started_updated_and_ended,
+        an_unknown_tracker_is_not_found,
+        malformed_trackers_are_refused,
+        a_tracker_with_the_same_id_begins_anew,
+        a_room_has_a_limited_number_of_trackers;
     chat:
-        what_is_said_goes_to_who_is_there,
-        a_failed_read_is_heard_as_the_real_client_tells_it,
-        what_is_empty_or_for_no_room_is_not_said;
+        messages_are_listed_in_pages_newest_first,
+        only_the_newest_messages_are_kept,
+        messages_of_one_moment_have_times_of_their_own,
+        a_chat_message_is_emitted_to_the_room,
+        a_failed_read_reported_by_the_real_client_is_recognised,
+        an_empty_message_or_one_to_an_invalid_room_is_refused;
     model:
         random_sequences_follow_the_model;
 }

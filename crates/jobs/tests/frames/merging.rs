@@ -15,7 +15,7 @@ fn shown(frame: &wakeline_jobs::frame::Frame) -> Vec<(String, Vec<u8>)> {
     pairs.collect()
 }
 
-pub(crate) async fn keys_are_put_beside_and_in_the_place_of_others(fixture: Fixture) {
+pub(crate) async fn a_merge_adds_and_replaces_keys(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
     let part = frame_of(&[("mark", b"B"), ("info.energy", b"\x05")]);
@@ -35,7 +35,7 @@ pub(crate) async fn keys_are_put_beside_and_in_the_place_of_others(fixture: Fixt
     assert_eq!(fixture.marks("room").await, ["a", "C"]);
 }
 
-pub(crate) async fn what_is_sent_in_the_open_is_kept_as_it_is_written(fixture: Fixture) {
+pub(crate) async fn values_that_are_not_packed_as_binary_are_kept_unchanged(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a"]).await;
     // {"info.x": {"nd": true, "type": "<f4", "shape": [1]}}
@@ -52,7 +52,7 @@ pub(crate) async fn what_is_sent_in_the_open_is_kept_as_it_is_written(fixture: F
     assert_eq!(metadata["metadata"]["info.x"], expected);
 }
 
-pub(crate) async fn merges_beside_one_another_are_all_there(fixture: Fixture) {
+pub(crate) async fn concurrent_merges_are_all_kept(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a"]).await;
     let merging = (0..8).map(|number| {
@@ -73,32 +73,36 @@ pub(crate) async fn merges_beside_one_another_are_all_there(fixture: Fixture) {
     assert_eq!(keys.len(), 11, "{keys:?}");
 }
 
-pub(crate) async fn a_merge_into_what_was_replaced_meanwhile_is_done_on_the_new_one(
-    fixture: Fixture,
-) {
+pub(crate) async fn a_merge_during_a_replacement_is_applied_to_the_new_frame(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
     let found = fixture.store.frame("room".to_owned(), 0).await.unwrap();
     let old = found.unwrap().1.unwrap();
-    // What has the old stamp is refused, whether the frame was replaced or another is there now.
+    // A write with the old version is refused, whether the frame was replaced or deleted.
     let replace = async |version: Option<FrameVersion>| {
         let new = frame("x")
             .merged(&frame_of(&[]), FrameLimits::default())
             .unwrap();
         fixture
             .store
-            .replace("room".to_owned(), 0, new, version)
+            .replace("room".to_owned(), None, 0, new, version)
             .done()
             .await
     };
-    assert_eq!(replace(None).await, EditOutcome::Done(2));
+    // The append was the first change.
+    let done = |change| EditOutcome::Done { total: 2, change };
+    assert_eq!(replace(None).await, done(2));
     assert_eq!(replace(Some(old.version)).await, EditOutcome::Changed);
     let found = fixture.store.frame("room".to_owned(), 0).await.unwrap();
     let now = found.unwrap().1.unwrap();
-    assert_eq!(replace(Some(now.version)).await, EditOutcome::Done(2));
+    assert_eq!(replace(Some(now.version)).await, done(3));
     let found = fixture.store.frame("room".to_owned(), 0).await.unwrap();
     let last = found.unwrap().1.unwrap();
-    fixture.store.delete("room".to_owned(), 0).done().await;
+    fixture
+        .store
+        .delete("room".to_owned(), None, 0)
+        .done()
+        .await;
     assert_eq!(replace(Some(last.version)).await, EditOutcome::Changed);
     assert_eq!(fixture.marks("room").await, ["b"]);
 }

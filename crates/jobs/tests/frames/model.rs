@@ -17,6 +17,8 @@ pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
     let mut random = SmallRng::seed_from_u64(seed);
     fixture.make_room("room-0").await;
     let (mut rooms, mut next) = (vec![Vec::<String>::new()], 0);
+    // A copy begins with changes of its own.
+    let mut changes = vec![0];
     for _ in 0..STEPS {
         let at = random.random_range(0..rooms.len());
         let name = format!("room-{at}");
@@ -30,20 +32,36 @@ pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
                 next += marks.len();
                 let marks: Vec<_> = marks.iter().map(ToString::to_string).collect();
                 let frames: Vec<Frame> = marks.iter().map(|mark| frame(mark)).collect();
-                let done = fixture.store.append(name, frames, i64::MAX).done().await;
+                let done = fixture
+                    .store
+                    .append(name, None, frames, i64::MAX)
+                    .done()
+                    .await;
                 rooms[at].extend(marks);
                 let total = i64::try_from(rooms[at].len()).unwrap();
                 let start = i64::try_from(many).unwrap();
-                assert_eq!(done, AppendOutcome::Done { start, total });
+                changes[at] += 1;
+                let change = changes[at];
+                let expected = AppendOutcome::Done {
+                    start,
+                    total,
+                    change,
+                };
+                assert_eq!(done, expected);
             }
             3..7 => {
-                let done = fixture.store.delete(name, as_number).done().await;
+                let done = fixture.store.delete(name, None, as_number).done().await;
                 if inside {
                     rooms[at].remove(number);
+                    changes[at] += 1;
                 }
                 let left = i64::try_from(rooms[at].len()).unwrap();
                 let expected = if inside {
-                    EditOutcome::Done(left)
+                    let change = changes[at];
+                    EditOutcome::Done {
+                        total: left,
+                        change,
+                    }
                 } else {
                     EditOutcome::NoFrame(left)
                 };
@@ -54,13 +72,15 @@ pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
                 let new = frame(&next.to_string());
                 let done = fixture
                     .store
-                    .replace(name, as_number, new, None)
+                    .replace(name, None, as_number, new, None)
                     .done()
                     .await;
-                assert_eq!(
-                    done == EditOutcome::Done(i64::try_from(many).unwrap()),
-                    inside
-                );
+                changes[at] += i64::from(inside);
+                let expected = EditOutcome::Done {
+                    total: i64::try_from(many).unwrap(),
+                    change: changes[at],
+                };
+                assert_eq!(done == expected, inside);
                 if inside {
                     rooms[at][number] = next.to_string();
                 }
@@ -76,6 +96,7 @@ pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
                 assert!(matches!(made, RoomCreation::Done(_)), "{made:?}");
                 let copy = rooms[at].clone();
                 rooms.push(copy);
+                changes.push(0);
             }
             _ => {}
         }
@@ -84,7 +105,7 @@ pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
     }
 }
 
-/// A part of the room, read both ways.
+/// Reads a part of the room by range and by indices.
 async fn check(fixture: &Fixture, name: &str, expected: &[String], random: &mut SmallRng) {
     let start = random.random_range(0..=expected.len());
     let stop = random.random_range(start..=expected.len());

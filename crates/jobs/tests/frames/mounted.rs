@@ -27,7 +27,7 @@ fn frame_answer(mark: &str) -> Answer {
     answer(false, frame(mark).bytes().clone())
 }
 
-/// A room whose provider has so many frames and answers for those before `known`.
+/// A room whose provider has `count` frames and answers for those before `known`.
 async fn mounted(fixture: &Fixture, frames: i64, known: i64) {
     fixture.make_room("room").await;
     fixture.mount("room", frames).await;
@@ -38,7 +38,7 @@ async fn mounted(fixture: &Fixture, frames: i64, known: i64) {
     }
 }
 
-pub(crate) async fn what_is_not_stored_is_asked_for(fixture: Fixture) {
+pub(crate) async fn a_frame_that_is_not_stored_is_read_from_the_provider(fixture: Fixture) {
     mounted(&fixture, 10, 10).await;
     assert_eq!(
         fixture.get("/v1/rooms/room").await.json()["frame_count"],
@@ -48,10 +48,10 @@ pub(crate) async fn what_is_not_stored_is_asked_for(fixture: Fixture) {
     assert_eq!(one.marks(), ["7"]);
     assert_eq!(one.frames()[0].keys(), ["mark"]);
     assert_eq!(one.header("preference-applied"), None);
-    // Only the number is asked for, so that whatever keys are wanted the answer is the same.
-    let asked = fixture.ports.asked.lock().unwrap().clone();
+    // The request has the index only, so that reads with any keys share one answer.
+    let requests = fixture.ports.requests.lock().unwrap().clone();
     let params = vec![("index".to_owned(), "7".to_owned())];
-    assert_eq!(asked, [("room:frames:mount".to_owned(), params)]);
+    assert_eq!(requests, [("room:frames:mount".to_owned(), params)]);
     let some = fixture
         .get_within(3, "/v1/rooms/room/frames?indices=9,0,9&keys=mark")
         .await;
@@ -65,20 +65,20 @@ pub(crate) async fn what_is_not_stored_is_asked_for(fixture: Fixture) {
     assert_eq!(metadata["frame_id"], 2);
     let outside = fixture.get("/v1/rooms/room/frames/10").await;
     insta::assert_snapshot!(outside.json()["detail"], @r#""Frame 10 not found: the room has frames 0 to 9""#);
-    // The newest provider is asked, and two are no error.
+    // With two providers the newest one gets the request.
     fixture
         .ports
         .register(provider("room", "newer", crate::fixture::OTHER.id));
     fixture.get("/v1/rooms/room/frames/1").await.marks();
-    let asked = fixture.ports.asked.lock().unwrap();
-    assert_eq!(asked.last().unwrap().0, "room:frames:newer");
+    let requests = fixture.ports.requests.lock().unwrap();
+    assert_eq!(requests.last().unwrap().0, "room:frames:newer");
 }
 
 pub(crate) async fn a_read_is_held_until_the_provider_answers(fixture: Fixture) {
     mounted(&fixture, 3, 0).await;
     let reading = fixture.get_within(30, "/v1/rooms/room/frames?start=1");
     let answering = async {
-        fixture.ports.wait_asked(2).await;
+        fixture.ports.wait_requested(2).await;
         fixture.ports.answer(2, frame_answer("two"));
         fixture.ports.answer(1, frame_answer("one"));
     };
@@ -89,7 +89,9 @@ pub(crate) async fn a_read_is_held_until_the_provider_answers(fixture: Fixture) 
     assert!(timing.starts_with("hold;dur="), "{timing}");
 }
 
-pub(crate) async fn a_batch_is_asked_for_at_once_and_within_bounds(fixture: Fixture) {
+pub(crate) async fn a_batch_is_read_from_the_provider_concurrently_within_a_limit(
+    fixture: Fixture,
+) {
     let fixture = fixture.with_limits(|limits| limits.asked_at_once = 4);
     mounted(&fixture, 20, 20).await;
     let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
@@ -110,12 +112,12 @@ pub(crate) async fn a_batch_that_is_not_answered_in_time_is_a_timeout(fixture: F
         assert_eq!(late.header("preference-applied"), None);
         assert_eq!(late.json()["type"], "/v1/problems/provider-timeout");
     }
-    // What was missing has come.
+    // The missing answer arrives.
     fixture.ports.answer(4, frame_answer("4"));
     assert_eq!(fixture.marks("room").await.len(), 5);
 }
 
-pub(crate) async fn of_a_batch_all_or_nothing(fixture: Fixture) {
+pub(crate) async fn a_batch_over_the_limit_of_bytes_is_refused_whole(fixture: Fixture) {
     let fixture = fixture.with_limits(|limits| limits.asked_bytes = 150);
     mounted(&fixture, 5, 5).await;
     assert_eq!(
@@ -127,7 +129,7 @@ pub(crate) async fn of_a_batch_all_or_nothing(fixture: Fixture) {
     insta::assert_snapshot!(refused.json()["detail"], @r#""these frames are more than 150 bytes together (jobs.asked_bytes); ask for fewer""#);
 }
 
-pub(crate) async fn the_problem_of_the_provider_is_the_answer(fixture: Fixture) {
+pub(crate) async fn a_problem_of_the_provider_is_the_answer_of_the_read(fixture: Fixture) {
     mounted(&fixture, 3, 2).await;
     let problem = json!({
         "type": "/v1/problems/provider-execution-failed",
@@ -143,7 +145,7 @@ pub(crate) async fn the_problem_of_the_provider_is_the_answer(fixture: Fixture) 
         assert_eq!(failed.json(), problem, "{path}");
         assert_eq!(failed.status, StatusCode::BAD_REQUEST);
     }
-    // One of a kind that is not known here keeps its own words.
+    // A problem of a type that is not known here is passed on unchanged.
     let own =
         json!({ "type": "/of/its/own", "title": "Gone", "status": 410, "detail": "d", "at": 3 });
     fixture.ports.answer(2, answer(true, own.to_string()));
@@ -161,7 +163,7 @@ pub(crate) async fn the_problem_of_the_provider_is_the_answer(fixture: Fixture) 
     );
 }
 
-pub(crate) async fn what_is_no_frame_is_a_failure_of_the_provider(fixture: Fixture) {
+pub(crate) async fn an_answer_that_is_no_frame_is_a_failure_of_the_provider(fixture: Fixture) {
     let fixture = fixture.with_limits(|limits| limits.frame.bytes = 100);
     mounted(&fixture, 3, 0).await;
     fixture.ports.answer(0, answer(false, &b"\x91\x80"[..]));
@@ -175,10 +177,10 @@ pub(crate) async fn what_is_no_frame_is_a_failure_of_the_provider(fixture: Fixtu
         texts.push(failed.json()["detail"].to_string());
     }
     insta::assert_snapshot!(texts.join("\n"), @r#"
-    "Provider 'room:frames:mount' answered for frame 0 what is none: not a frame as MessagePack: a map is expected"
+    "Provider 'room:frames:mount' answered frame 0 with bytes that are no frame: not a frame as MessagePack: a map is expected"
     "Provider 'room:frames:mount' answered 101 bytes, and a frame has at most 100 (jobs.frame_bytes)"
     "#);
-    // What is required of uploads is not of providers: they may know better.
+    // The keys required of uploads are not required of providers.
     let bare = frame_of(&[("mark", b"bare")]);
     fixture.ports.answer(2, answer(false, bare.bytes().clone()));
     assert_eq!(
@@ -237,7 +239,7 @@ pub(crate) async fn an_answer_in_chunks_is_read(fixture: Fixture) {
     );
 }
 
-pub(crate) async fn more_than_is_asked_for_at_once_is_refused(fixture: Fixture) {
+pub(crate) async fn a_read_of_more_provider_frames_than_the_limit_is_refused(fixture: Fixture) {
     let fixture = fixture.with_limits(|limits| limits.asked = 3);
     mounted(&fixture, 5, 5).await;
     assert_eq!(
@@ -254,10 +256,10 @@ pub(crate) async fn more_than_is_asked_for_at_once_is_refused(fixture: Fixture) 
         let detail = refused.json()["detail"].to_string();
         assert!(detail.contains("jobs.asked_frames"), "{detail}");
     }
-    assert_eq!(fixture.ports.asked.lock().unwrap().len(), 3);
+    assert_eq!(fixture.ports.requests.lock().unwrap().len(), 3);
 }
 
-pub(crate) async fn stored_frames_come_before_the_providers(fixture: Fixture) {
+pub(crate) async fn stored_frames_take_precedence_over_provider_frames(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
     fixture.mount("room", 4).await;

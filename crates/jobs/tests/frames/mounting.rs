@@ -19,13 +19,13 @@ async fn count(fixture: &Fixture) -> Value {
     fixture.get("/v1/rooms/room").await.json()["frame_count"].clone()
 }
 
-fn told(fixture: &Fixture) -> String {
-    let told = fixture.ports.told().into_iter();
-    let told = told.map(|(room, event, payload)| format!("{room} {event} {payload}"));
-    told.collect::<Vec<_>>().join("\n")
+fn emitted(fixture: &Fixture) -> String {
+    let emitted = fixture.ports.emitted().into_iter();
+    let emitted = emitted.map(|(room, event, payload)| format!("{room} {event} {payload}"));
+    emitted.collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) async fn the_owner_of_the_provider_mounts_and_gives_back(fixture: Fixture) {
+pub(crate) async fn the_owner_of_the_provider_mounts_and_unmounts(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.ports.register(provider("room", "mount", ME.id));
     let done = set_count(&fixture, ME, 5).await;
@@ -38,7 +38,7 @@ pub(crate) async fn the_owner_of_the_provider_mounts_and_gives_back(fixture: Fix
     assert_eq!(set_count(&fixture, ME, 0).await.status, StatusCode::OK);
     assert_eq!(count(&fixture).await, 0);
     assert_eq!(set_count(&fixture, ME, 0).await.status, StatusCode::OK);
-    insta::assert_snapshot!(told(&fixture), @r#"
+    insta::assert_snapshot!(emitted(&fixture), @r#"
     room:room frames_invalidate {"action":"clear","count":5,"indices":null,"reason":null,"room_id":"room"}
     room:room frames_invalidate {"action":"clear","count":8,"indices":null,"reason":null,"room_id":"room"}
     room:room frames_invalidate {"action":"clear","count":0,"indices":null,"reason":null,"room_id":"room"}
@@ -55,7 +55,7 @@ pub(crate) async fn a_mounted_room_is_read_only(fixture: Fixture) {
     fixture.mount("room", 5).await;
     let one = json!({"frames": [in_json(&frame("x"))]});
     let data = json!({ "data": in_json(&frame("x")) });
-    let asked = [
+    let answers = [
         fixture.ask(ME, "POST /v1/rooms/room/frames", one).await,
         fixture.ask(ME, "PUT /v1/rooms/room/frames/0", data).await,
         fixture
@@ -65,7 +65,7 @@ pub(crate) async fn a_mounted_room_is_read_only(fixture: Fixture) {
             .ask(ME, "DELETE /v1/rooms/room/frames/0", Value::Null)
             .await,
     ];
-    for refused in asked {
+    for refused in answers {
         assert_eq!(refused.status, StatusCode::CONFLICT);
         insta::allow_duplicates! {
             insta::assert_snapshot!(refused.text(), @r#"{"type":"/v1/problems/room-read-only","title":"Conflict","status":409,"detail":"Room 'room' is read-only: its frames come from a provider"}"#);
@@ -77,7 +77,7 @@ pub(crate) async fn a_mounted_room_is_read_only(fixture: Fixture) {
     );
 }
 
-pub(crate) async fn others_do_not_mount(fixture: Fixture) {
+pub(crate) async fn only_the_owner_of_a_frames_provider_mounts(fixture: Fixture) {
     fixture.make_room("room").await;
     let nobody = set_count(&fixture, ME, 5).await;
     assert_eq!(nobody.status, StatusCode::FORBIDDEN);
@@ -105,15 +105,15 @@ pub(crate) async fn others_do_not_mount(fixture: Fixture) {
         .ask(ME, "PATCH /v1/rooms/room", json!({"frame_count": "5"}))
         .await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    insta::assert_snapshot!(refused.json()["detail"], @r#""body.frame_count: invalid type: string \"5\", expected i64 at line 1 column 18""#);
+    insta::assert_snapshot!(refused.json()["detail"], @r#""body.frame_count: invalid type: string, expected i64 at line 1 column 18""#);
     assert_eq!(count(&fixture).await, 0);
 }
 
-pub(crate) async fn when_the_last_provider_is_gone_so_are_its_frames(fixture: Fixture) {
+pub(crate) async fn a_room_is_unmounted_when_its_last_provider_is_removed(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a"]).await;
     fixture.mount("room", 5).await;
-    fixture.ports.told();
+    fixture.ports.emitted();
     fixture.ports.unregister("room", "mount");
     for _ in 0..2 {
         fixture
@@ -123,9 +123,9 @@ pub(crate) async fn when_the_last_provider_is_gone_so_are_its_frames(fixture: Fi
             .unwrap();
     }
     assert_eq!(count(&fixture).await, 1);
-    insta::assert_snapshot!(told(&fixture), @r#"room:room frames_invalidate {"action":"clear","count":1,"indices":null,"reason":"provider_disconnected","room_id":"room"}"#);
+    insta::assert_snapshot!(emitted(&fixture), @r#"room:room frames_invalidate {"action":"clear","count":1,"indices":null,"reason":"provider_disconnected","room_id":"room"}"#);
     fixture.append("room", &["b"]).await;
-    // Rooms of joblib need not be rooms with frames.
+    // A room of jobs and providers need not be a room with frames.
     fixture
         .frames
         .provider_gone("nowhere".to_owned())
@@ -133,7 +133,7 @@ pub(crate) async fn when_the_last_provider_is_gone_so_are_its_frames(fixture: Fi
         .unwrap();
 }
 
-pub(crate) async fn while_another_provider_is_there_the_room_stays_mounted(fixture: Fixture) {
+pub(crate) async fn a_room_stays_mounted_while_another_provider_serves_it(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.mount("room", 5).await;
     fixture.ports.register(provider("room", "other", OTHER.id));
@@ -150,7 +150,7 @@ pub(crate) async fn while_another_provider_is_there_the_room_stays_mounted(fixtu
     assert_eq!(fixture.get("/v1/rooms/room/frames/1").await.marks(), ["x"]);
 }
 
-pub(crate) async fn a_mount_without_a_provider_has_no_frames_to_give(fixture: Fixture) {
+pub(crate) async fn mounted_frames_without_a_provider_are_not_found(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a"]).await;
     fixture.mount("room", 5).await;

@@ -1,11 +1,11 @@
-//! The rest of the door, as far as frames see it: one provider's answers in memory, and a record of
-//! what was asked, told and heard.
+//! The ports of the frames in memory: one provider's answers, and a record of
+//! the requests, the emitted events and the failed reads.
 
 use std::{
     collections::BTreeMap,
     sync::{
         Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -20,7 +20,7 @@ use uuid::Uuid;
 use wakeline_jobs::{
     Error,
     caller::Caller,
-    frames::{FailedReads, GroupAbandoned, ProviderReads, RoomEvents},
+    frames::{FailedReads, FramesChange, GroupAbandoned, ProviderReads, RoomEvents},
     name::FullName,
     problem,
     provider::{Answer, AnswerBody, Provider},
@@ -28,23 +28,24 @@ use wakeline_jobs::{
 use wakeline_wake::Cause;
 use wakeline_web::Timing;
 
-/// How long something may take that is certain to come.
+/// How long the test waits for an event that is certain to come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A provider, and its parameters.
-type Question = (String, Vec<(String, String)>);
+/// The name of a provider, and the parameters of a request to it.
+type ProviderCall = (String, Vec<(String, String)>);
 
 #[derive(Debug, Default)]
 pub(crate) struct FakePorts {
-    /// The newest last.
+    has_company: AtomicBool,
+    /// The newest provider is the last.
     pub(crate) providers: Mutex<Vec<Provider>>,
     answers: watch::Sender<BTreeMap<i64, Answer>>,
-    pub(crate) asked: Mutex<Vec<Question>>,
+    pub(crate) requests: Mutex<Vec<ProviderCall>>,
     at_once: AtomicUsize,
-    /// The most that were under way.
+    /// The most requests that were under way at once.
     pub(crate) most_at_once: AtomicUsize,
-    told: watch::Sender<Vec<(String, String, Value)>>,
-    pub(crate) heard: Mutex<Vec<[String; 4]>>,
+    emitted: watch::Sender<Vec<(String, String, Value)>>,
+    pub(crate) failed_reads: Mutex<Vec<[String; 4]>>,
 }
 
 pub(crate) fn provider(room: &str, name: &str, user: Uuid) -> Provider {
@@ -70,6 +71,11 @@ pub(crate) fn answer(is_error: bool, body: impl Into<bytes::Bytes>) -> Answer {
 }
 
 impl FakePorts {
+    /// Whether there are other nodes.
+    pub(crate) fn has_company(&self, is: bool) {
+        self.has_company.store(is, Ordering::SeqCst);
+    }
+
     pub(crate) fn register(&self, provider: Provider) {
         self.providers.lock().unwrap().push(provider);
     }
@@ -86,26 +92,29 @@ impl FakePorts {
         });
     }
 
-    /// What was told since the last time.
-    pub(crate) fn told(&self) -> Vec<(String, String, Value)> {
-        let mut told = Vec::new();
-        self.told.send_modify(|all| told = std::mem::take(all));
-        told
+    /// The events emitted since the last call.
+    pub(crate) fn emitted(&self) -> Vec<(String, String, Value)> {
+        let mut emitted = Vec::new();
+        self.emitted
+            .send_modify(|all| emitted = std::mem::take(all));
+        emitted
     }
 
-    /// Until so much was told.
-    pub(crate) async fn wait_told(&self, count: usize) -> Vec<(String, String, Value)> {
-        let mut told = self.told.subscribe();
-        let told = told.wait_for(|told| told.len() >= count);
-        let told = timeout(PATIENCE, told).await.expect("it was not told");
-        told.unwrap().clone()
+    /// Until `count` events were emitted.
+    pub(crate) async fn wait_emitted(&self, count: usize) -> Vec<(String, String, Value)> {
+        let mut emitted = self.emitted.subscribe();
+        let emitted = emitted.wait_for(|emitted| emitted.len() >= count);
+        let emitted = timeout(PATIENCE, emitted)
+            .await
+            .expect("too few events were emitted");
+        emitted.unwrap().clone()
     }
 
-    /// Until so many questions have come.
-    pub(crate) async fn wait_asked(&self, count: usize) {
+    /// Until `count` requests were made.
+    pub(crate) async fn wait_requested(&self, count: usize) {
         let deadline = Instant::now() + PATIENCE;
-        while self.asked.lock().unwrap().len() < count {
-            assert!(Instant::now() < deadline, "it was not asked");
+        while self.requests.lock().unwrap().len() < count {
+            assert!(Instant::now() < deadline, "too few requests were made");
             tokio::task::yield_now().await;
         }
     }
@@ -135,8 +144,8 @@ impl ProviderReads for FakePorts {
             self.most_at_once.fetch_max(under_way, Ordering::SeqCst);
             let number: i64 = params[0].1.parse().unwrap();
             let name = provider.name.to_string();
-            self.asked.lock().unwrap().push((name.clone(), params));
-            // Others have their turn, as they have while a real provider thinks.
+            self.requests.lock().unwrap().push((name.clone(), params));
+            // Other tasks run meanwhile, as they do while a real provider works.
             tokio::task::yield_now().await;
             let mut answers = self.answers.subscribe();
             let answered = answers.wait_for(|answers| answers.contains_key(&number));
@@ -172,8 +181,20 @@ impl ProviderReads for FakePorts {
 
 impl RoomEvents for FakePorts {
     fn emit(&self, room_name: &str, event: &str, payload: Value) {
-        let told = (room_name.to_owned(), event.to_owned(), payload);
-        self.told.send_modify(|all| all.push(told));
+        let event = (room_name.to_owned(), event.to_owned(), payload);
+        self.emitted.send_modify(|all| all.push(event));
+    }
+
+    fn emit_frames_change(&self, change: &FramesChange) {
+        let payload = serde_json::to_value(change).unwrap();
+        let room = format!("room:{}", change.room_id);
+        self.emit(&room, "frames_invalidate", payload);
+    }
+
+    fn send_frames_change(&self, _: i64, _: &FramesChange) {}
+
+    fn is_alone(&self) -> bool {
+        !self.has_company.load(Ordering::SeqCst)
     }
 }
 
@@ -186,8 +207,8 @@ impl FailedReads for FakePorts {
         detail: &str,
         _: Caller,
     ) -> BoxFuture<'_, ()> {
-        let heard = [room, provider, hash, detail].map(str::to_owned);
-        self.heard.lock().unwrap().push(heard);
+        let failed_read = [room, provider, hash, detail].map(str::to_owned);
+        self.failed_reads.lock().unwrap().push(failed_read);
         async {}.boxed()
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, ME, frame, frame_of, frames_in, in_json, mark, request};
 
-pub(crate) async fn ranges_and_numbers(fixture: Fixture) {
+pub(crate) async fn frames_are_read_by_range_and_by_index(fixture: Fixture) {
     fixture.make_room("room").await;
     assert_eq!(fixture.get("/v1/rooms/room/frames").await.body, [0x90][..]);
     fixture.append("room", &["a", "b", "c", "d", "e"]).await;
@@ -34,7 +34,7 @@ pub(crate) async fn ranges_and_numbers(fixture: Fixture) {
     assert_eq!(fixture.get("/v1/rooms/room/frames/3").await.marks(), ["d"]);
 }
 
-pub(crate) async fn only_the_keys_that_are_asked_for(fixture: Fixture) {
+pub(crate) async fn a_read_returns_only_the_requested_keys(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
     let keys = async |path: &str| {
@@ -58,7 +58,7 @@ pub(crate) async fn only_the_keys_that_are_asked_for(fixture: Fixture) {
     );
 }
 
-pub(crate) async fn what_a_frame_has(fixture: Fixture) {
+pub(crate) async fn metadata_lists_the_keys_of_a_frame_with_their_types(fixture: Fixture) {
     fixture.make_room("room").await;
     // {b"nd": true, b"type": b"<f8", b"kind": b"", b"shape": [2, 3], b"data": …}
     let array = [
@@ -78,7 +78,7 @@ pub(crate) async fn what_a_frame_has(fixture: Fixture) {
     insta::assert_snapshot!(metadata.text(), @r#"{"frame_id":0,"metadata":{"arrays.colors":{"dtype":"<f8","shape":[2,3],"type":"array"},"arrays.radii":{"dtype":"float64","shape":null,"type":"scalar"},"info.name":{"dtype":"str","shape":null,"type":"scalar"}},"source_room":"room"}"#);
 }
 
-pub(crate) async fn numbers_that_are_none_are_refused(fixture: Fixture) {
+pub(crate) async fn malformed_indices_are_refused(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a", "b"]).await;
     let mut texts = Vec::new();
@@ -106,7 +106,7 @@ pub(crate) async fn numbers_that_are_none_are_refused(fixture: Fixture) {
     "#);
 }
 
-/// Fills a room so that a read of all needs more than one look at the store.
+/// Fills a room so that a read of all frames needs more than one read of the store.
 async fn long_room(fixture: &Fixture) -> Vec<String> {
     fixture.make_room("room").await;
     let marks: Vec<_> = (0..200).map(|number| format!("{number:05000}")).collect();
@@ -114,7 +114,7 @@ async fn long_room(fixture: &Fixture) -> Vec<String> {
         let marks: Vec<_> = marks.iter().map(String::as_str).collect();
         fixture.append("room", &marks).await;
     }
-    // Longer than what is read at once.
+    // Longer than one read of the store returns.
     let large = "x".repeat(3 << 20);
     fixture.append("room", &[&large, "last"]).await;
     [marks, vec![large, "last".to_owned()]].concat()
@@ -164,7 +164,7 @@ pub(crate) async fn a_read_goes_on_across_gaps_and_later_deletes(fixture: Fixtur
     assert!(fixture.marks("room").await == marks);
     let request = request(Some(ME), "GET /v1/rooms/room/frames?start=50").body(Body::empty());
     let response = fixture.send(request.unwrap()).await;
-    // Others move, and are found where they are.
+    // The frames after the deleted one get other numbers, and are found there.
     fixture
         .ask(ME, "DELETE /v1/rooms/room/frames/0", Value::Null)
         .await;

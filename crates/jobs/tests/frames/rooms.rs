@@ -11,7 +11,7 @@ async fn make(fixture: &Fixture, room: &str, from: Option<&str>) -> TestAnswer {
     fixture.ask(ME, "POST /v1/rooms", body).await
 }
 
-pub(crate) async fn a_room_is_made_once(fixture: Fixture) {
+pub(crate) async fn a_room_is_created_once(fixture: Fixture) {
     let made = make(&fixture, "room-s", Some("@none")).await;
     assert_eq!(made.status, StatusCode::CREATED);
     insta::assert_snapshot!(made.text(), @r#"{"status":"ok","room_id":"room-s","frame_count":0,"created":true}"#);
@@ -23,7 +23,7 @@ pub(crate) async fn a_room_is_made_once(fixture: Fixture) {
     let mut room = fixture.get("/v1/rooms/room-s").await.json();
     let created_at = room["created_at"].take();
     assert!(created_at.as_str().unwrap().ends_with('Z'), "{created_at}");
-    insta::assert_snapshot!(room, @r#"{"created_at":null,"frame_count":2,"id":"room-s","mounted":false,"room_id":"room-s"}"#);
+    insta::assert_snapshot!(room, @r#"{"created_at":null,"frame_count":2,"id":"room-s","locked":false,"mounted":false,"room_id":"room-s"}"#);
     let none = fixture.get("/v1/rooms/nowhere").await;
     assert_eq!(none.status, StatusCode::NOT_FOUND);
     insta::assert_snapshot!(none.text(), @r#"{"type":"/v1/problems/room-not-found","title":"Not Found","status":404,"detail":"Room 'nowhere' not found"}"#);
@@ -50,7 +50,7 @@ pub(crate) async fn a_room_begins_with_the_frames_of_another(fixture: Fixture) {
     assert_eq!(fixture.marks("five").await, ["x"]);
 }
 
-pub(crate) async fn a_copy_has_a_life_of_its_own(fixture: Fixture) {
+pub(crate) async fn a_copied_room_changes_independently(fixture: Fixture) {
     fixture.make_room("one").await;
     fixture.append("one", &["a", "b"]).await;
     make(&fixture, "two", Some("one")).await;
@@ -65,7 +65,7 @@ pub(crate) async fn a_copy_has_a_life_of_its_own(fixture: Fixture) {
     assert_eq!(fixture.marks("two").await, ["b", "c"]);
 }
 
-pub(crate) async fn what_cannot_be_copied_is_refused(fixture: Fixture) {
+pub(crate) async fn a_copy_of_an_unknown_mounted_or_large_room_is_refused(fixture: Fixture) {
     let fixture = fixture.with_limits(|limits| limits.copy = 100);
     fixture.make_room("large").await;
     fixture.append("large", &["a", &"b".repeat(100)]).await;
@@ -114,7 +114,7 @@ pub(crate) async fn rooms_have_pages_newest_first(fixture: Fixture) {
     insta::assert_snapshot!(refused.text(), @r#"{"type":"/v1/problems/unprocessable-content","title":"Unprocessable Content","status":422,"detail":"query.limit: \"501\" is not a whole number from 0 to 500"}"#);
 }
 
-pub(crate) async fn a_room_has_a_name_of_its_own(fixture: Fixture) {
+pub(crate) async fn names_reserved_for_scopes_are_no_room_names(fixture: Fixture) {
     for name in ["@global", "@internal", "a@b", "a:b", ""] {
         let refused = make(&fixture, name, None).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{name}");
@@ -139,7 +139,7 @@ pub(crate) async fn a_room_has_a_name_of_its_own(fixture: Fixture) {
     assert_eq!(found.json()["id"], "ä b/c");
 }
 
-pub(crate) async fn of_many_who_make_a_room_one_has_made_it(fixture: Fixture) {
+pub(crate) async fn one_of_many_concurrent_callers_creates_the_room(fixture: Fixture) {
     fixture.make_room("source").await;
     fixture.append("source", &["a", "b"]).await;
     let making = (0..10).map(|_| make(&fixture, "new", Some("source")));
@@ -150,7 +150,7 @@ pub(crate) async fn of_many_who_make_a_room_one_has_made_it(fixture: Fixture) {
     assert_eq!(fixture.marks("new").await, ["a", "b"]);
 }
 
-pub(crate) async fn nobody_does_anything(fixture: Fixture) {
+pub(crate) async fn callers_without_a_token_are_refused_on_every_route(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a"]).await;
     for line in [
@@ -159,6 +159,10 @@ pub(crate) async fn nobody_does_anything(fixture: Fixture) {
         "GET /v1/rooms/room",
         "PATCH /v1/rooms/room",
         "POST /v1/rooms/room/chat/messages",
+        "GET /v1/rooms/room/chat/messages",
+        "POST /v1/rooms/room/progress",
+        "PATCH /v1/rooms/room/progress/a",
+        "DELETE /v1/rooms/room/progress/a",
         "GET /v1/rooms/room/frames",
         "POST /v1/rooms/room/frames",
         "GET /v1/rooms/room/frames/0",

@@ -4,7 +4,7 @@ use wakeline_jobs::frame::{FrameLimits, msgpack::put_array};
 
 use crate::fixture::{Fixture, ME, frame, frame_of, in_json};
 
-pub(crate) async fn json_and_messagepack_are_the_same(fixture: Fixture) {
+pub(crate) async fn json_and_messagepack_uploads_store_the_same_frames(fixture: Fixture) {
     fixture.make_room("room").await;
     let one = frame_of(&[
         ("arrays.colors", b"\x90"),
@@ -33,7 +33,7 @@ pub(crate) async fn json_and_messagepack_are_the_same(fixture: Fixture) {
 
     let all = fixture.get("/v1/rooms/room/frames?stop=4").await;
     assert_eq!(all.frames(), [one.clone(), two.clone(), one, two]);
-    // What was uploaded as MessagePack comes back byte by byte.
+    // A frame uploaded as MessagePack is read back byte by byte.
     assert_eq!(
         fixture
             .get("/v1/rooms/room/frames?start=2&stop=4")
@@ -68,7 +68,7 @@ async fn refused(fixture: &Fixture, line: &str, body: Value) -> String {
     refused.json()["detail"].as_str().unwrap().to_owned()
 }
 
-pub(crate) async fn what_does_not_fit_is_refused_with_its_place(fixture: Fixture) {
+pub(crate) async fn malformed_frames_are_refused_with_the_position(fixture: Fixture) {
     fixture.make_room("room").await;
     fixture.append("room", &["a"]).await;
     let good = in_json(&frame("b"));
@@ -115,9 +115,9 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(fixture: Fixture
     insta::assert_snapshot!(texts.join("\n"), @"
     body.frames: missing at line 1 column 2
     body.frames: 0 frames; 1 to 1000 are taken at once (jobs.request_frames)
-    body.frames: invalid type: integer `5`, expected a sequence at line 1 column 11
-    body.frames[0]: invalid type: integer `5`, expected an object at line 1 column 1
-    body.frames[1].mark: invalid type: integer `5`, expected a string at line 1 column 9
+    body.frames: invalid type: integer, expected a sequence at line 1 column 11
+    body.frames[0]: invalid type: integer, expected an object at line 1 column 1
+    body.frames[1].mark: invalid type: integer, expected a string at line 1 column 9
     body.frames[1]: the value of mark is not base64 (Invalid symbol 37, offset 0.)
     body.frames[1]: the key b64:% is not base64 (Invalid symbol 37, offset 0.)
     body.frames[1]: the key mark is there twice
@@ -138,7 +138,7 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(fixture: Fixture
     assert_eq!(fixture.marks("room").await, ["a"]);
 }
 
-pub(crate) async fn limits_are_told(fixture: Fixture) {
+pub(crate) async fn frames_over_a_limit_are_refused_with_the_limit(fixture: Fixture) {
     let fixture = fixture.with_limits(|limits| {
         limits.request = 2;
         limits.frame = FrameLimits {
@@ -187,7 +187,7 @@ pub(crate) async fn limits_are_told(fixture: Fixture) {
         .upload("PATCH /v1/rooms/room/frames/0", &part.bytes()[..])
         .await;
     assert_eq!(merged.status, StatusCode::UNPROCESSABLE_ENTITY);
-    let asked = fixture.get("/v1/rooms/room/frames?indices=0,0,0").await;
-    assert_eq!(asked.status, StatusCode::UNPROCESSABLE_ENTITY);
-    insta::assert_snapshot!(asked.json()["detail"], @r#""query.indices: more than 2 numbers, the limit of this server (jobs.request_frames)""#);
+    let refused = fixture.get("/v1/rooms/room/frames?indices=0,0,0").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    insta::assert_snapshot!(refused.json()["detail"], @r#""query.indices: more than 2 numbers, the limit of this server (jobs.request_frames)""#);
 }

@@ -22,7 +22,7 @@ fn house() -> TestTree {
 }
 
 #[tokio::test]
-async fn dots_lead_nowhere() {
+async fn dots_do_not_lead_out_of_the_root() {
     let house = house();
     let provider = house.provider(&["root"]);
     for path in [
@@ -51,7 +51,7 @@ async fn dots_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn links_that_lead_out_lead_nowhere() {
+async fn links_out_of_the_root_are_refused() {
     let house = house();
     house.link("root/absolute", house.at("outside"));
     house.link("root/absolute-file", house.at("outside/secret"));
@@ -59,7 +59,7 @@ async fn links_that_lead_out_lead_nowhere() {
     house.link("root/sub/relative", "../../outside/deep");
     house.link("root/through", "sub/relative");
     house.link("root/slash", "/");
-    // Even one whose end is inside again: the kernel is asked to stay beneath.
+    // Even a link that leads back inside is refused: `openat2` follows none out of the root.
     house.link("root/around", "../root/sub");
     let provider = house.provider(&["root"]);
     assert_eq!(seen(&provider, &[]).await, "/inside /sub/");
@@ -99,7 +99,7 @@ async fn the_root_itself_may_be_a_link() {
 /// A directory that becomes a link to the outside and a directory again, and a link that leads
 /// inside and outside in turn, as fast as they can, under reads that go through both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_that_is_put_in_its_place_meanwhile_leads_nowhere() {
+async fn links_swapped_in_during_a_read_do_not_lead_out_of_the_root() {
     const READS: usize = 6_000;
     let house = house();
     house.link("root/link", "sub-of-link");
@@ -134,7 +134,7 @@ async fn a_link_that_is_put_in_its_place_meanwhile_leads_nowhere() {
         if let Err(panic) = read {
             resume_unwind(panic);
         }
-        // It was looked through, too.
+        // The real directory was listed too.
         assert!(below > 0);
     });
 }
@@ -158,7 +158,7 @@ impl TestTree {
         let new = self.at("new-link");
         for target in ["../outside", "sub-of-link"] {
             symlink(target, &new).unwrap();
-            // In its place at once.
+            // Replaced atomically.
             fs::rename(&new, self.at("root/link")).unwrap();
         }
     }

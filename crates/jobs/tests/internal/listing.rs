@@ -69,7 +69,7 @@ async fn a_directory_is_listed_in_order() {
 }
 
 #[tokio::test]
-async fn paths_lead_down() {
+async fn a_path_lists_the_directory_below_the_root() {
     let house = house();
     let provider = house.provider(&["root"]);
     assert_eq!(
@@ -90,7 +90,7 @@ async fn paths_lead_down() {
 }
 
 #[tokio::test]
-async fn patterns_choose() {
+async fn a_glob_pattern_filters_the_entries() {
     let house = house();
     let provider = house.provider(&["root"]);
     let glob = async |path, glob| seen(&provider, &[("path", path), ("glob", glob)]).await;
@@ -114,7 +114,7 @@ async fn patterns_choose() {
 }
 
 #[tokio::test]
-async fn recursive_shows_all_below() {
+async fn a_recursive_listing_has_all_entries_below() {
     let house = house();
     let provider = house.provider(&["root"]);
     let sub = seen(&provider, &[("path", "/sub"), ("recursive", "true")]).await;
@@ -128,7 +128,7 @@ async fn recursive_shows_all_below() {
 }
 
 #[tokio::test]
-async fn several_roots_have_their_names() {
+async fn several_roots_are_listed_by_their_names() {
     let house = house();
     let provider = house.provider(&["root", "outside"]);
     assert_eq!(seen(&provider, &[]).await, "/outside/ /root/");
@@ -153,7 +153,7 @@ async fn several_roots_have_their_names() {
 }
 
 #[tokio::test]
-async fn links_within_the_root_are_what_they_lead_to() {
+async fn links_within_the_root_are_listed_as_their_targets() {
     let house = house();
     house.link("root/sub/up.xyz", "../a.xyz");
     house.link("root/again", "sub");
@@ -166,7 +166,7 @@ async fn links_within_the_root_are_what_they_lead_to() {
         seen(&provider, &[("path", "/again")]).await,
         "/again/c.xyz /again/deep/ /again/loop/ /again/up.xyz"
     );
-    // Not gone through: this one leads back up.
+    // A link that leads back up is not followed.
     let all = seen(&provider, &[("path", "/sub"), ("recursive", "true")]).await;
     assert_eq!(
         all,
@@ -175,7 +175,7 @@ async fn links_within_the_root_are_what_they_lead_to() {
 }
 
 #[tokio::test]
-async fn what_is_neither_file_nor_directory_is_not_shown() {
+async fn sockets_and_devices_are_not_listed() {
     let house = house();
     let _socket = UnixListener::bind(house.at("root/empty/socket")).unwrap();
     let provider = house.provider(&["root"]);
@@ -187,7 +187,7 @@ async fn what_is_neither_file_nor_directory_is_not_shown() {
 }
 
 #[tokio::test]
-async fn too_much_is_said_to_be_so() {
+async fn a_listing_over_a_limit_is_refused_with_the_limit() {
     let house = house();
     let within = |change: fn(&mut Limits)| {
         let mut limits = Limits::default();
@@ -201,7 +201,7 @@ async fn too_much_is_said_to_be_so() {
         refusal(&within(|limits| limits.depth = 2), &recursive).await,
         refusal(&within(|limits| limits.time = Duration::ZERO), &recursive).await,
     ];
-    // The directories are read in no order, so that the place of the first two may be another.
+    // Directories are read in no fixed order, so the position of the first two may differ.
     assert_eq!(
         texts[0],
         "more than 5 entries; name a directory further down or use glob"
@@ -225,7 +225,7 @@ async fn too_much_is_said_to_be_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_reads_are_done_a_few_at_a_time() {
+async fn many_listings_run_a_few_at_a_time() {
     let house = house();
     let limits = Limits {
         at_once: 1,
@@ -238,7 +238,7 @@ async fn many_reads_are_done_a_few_at_a_time() {
 }
 
 #[test]
-fn roots_that_cannot_be_used_are_named_at_the_start() {
+fn unusable_roots_are_named_at_the_start() {
     let house = TestTree::with(&["one/data/", "two/data/", "file"]);
     let bad = |roots: &[&str]| {
         let roots = roots.iter().map(|root| house.at(root)).collect();

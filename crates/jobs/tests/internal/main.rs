@@ -1,4 +1,4 @@
-//! What the server runs itself.
+//! The internal providers, which the server runs itself.
 
 mod escapes;
 mod listing;

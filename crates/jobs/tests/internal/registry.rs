@@ -38,7 +38,7 @@ impl InternalJob for Sum {
 }
 
 #[tokio::test]
-async fn what_is_registered_is_found_by_its_name() {
+async fn a_registered_provider_or_job_is_found_by_its_name() {
     let tree = TestTree::with(&["root/file"]);
     let provider = Arc::new(tree.provider(&["root"]));
     let registry = Registry::new().with_provider(provider.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Directories of the test's own, and what is seen of them.
+//! Directories of the test's own, and helpers that list them.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,8 @@ pub(crate) struct TestTree {
 }
 
 impl TestTree {
-    /// With files and directories: what ends in a slash is one, and what is in between is made.
+    /// A tree of these files and directories: a path with a final slash is a directory, and parents
+    /// are created.
     pub(crate) fn with(paths: &[&str]) -> Self {
         let tree = Self {
             directory: tempfile::tempdir().unwrap(),
@@ -36,7 +37,7 @@ impl TestTree {
             return fs::create_dir_all(at).unwrap();
         }
         fs::create_dir_all(at.parent().unwrap()).unwrap();
-        // As long as its name, so that sizes differ.
+        // The content is as long as the name, so that sizes differ.
         fs::write(&at, at.file_name().unwrap().as_encoded_bytes()).unwrap();
     }
 
@@ -69,7 +70,7 @@ pub(crate) async fn read(
     Ok(serde_json::from_slice(&answer).unwrap())
 }
 
-/// The paths of what is seen, as one text; directories with a slash.
+/// The listed paths as one text; directories with a slash.
 pub(crate) async fn seen(provider: &FilesystemRead, params: &[(&str, &str)]) -> String {
     let entries = read(provider, params).await.unwrap();
     let paths = entries.iter().map(|entry| {

@@ -1,4 +1,4 @@
-//! What is put is found, until it is over.
+//! A stored answer is found until it expires.
 
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
@@ -15,7 +15,7 @@ use crate::{
     chunks::{Reading, patterned, tag},
 };
 
-pub(crate) async fn what_was_put_is_found_by_its_key_alone(node: TestNode) {
+pub(crate) async fn an_answer_is_found_by_its_own_key_only(node: TestNode) {
     put(&*node, &key("a"), "one", LONG).await;
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"one");
     let others = [
@@ -57,22 +57,22 @@ pub(crate) async fn many_keys_are_answered_in_their_order(node: TestNode) {
     assert_eq!(found, [Some(two.clone()), None, Some(one), Some(two)]);
 }
 
-pub(crate) async fn no_keys_are_no_answer(node: TestNode) {
+pub(crate) async fn a_read_of_no_keys_finds_no_answers(node: TestNode) {
     assert!(node.get(Vec::new()).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(node: TestNode) {
+pub(crate) async fn a_later_answer_replaces_an_earlier_one(node: TestNode) {
     put(&*node, &key("a"), "a longer one", LONG).await;
     let first = answer(&*node, &key("a")).await.unwrap();
     put(&*node, &key("a"), "another", LONG).await;
     let second = answer(&*node, &key("a")).await.unwrap();
     assert_eq!(bytes(&second).await, b"another");
     assert_ne!(first.etag, second.etag);
-    // Whoever has the first can still read it.
+    // A reader of the first answer can still read it.
     assert_eq!(bytes(&first).await, b"a longer one");
 }
 
-pub(crate) async fn a_problem_is_told_from_an_answer(node: TestNode) {
+pub(crate) async fn an_uploaded_problem_is_stored_as_an_error(node: TestNode) {
     let problem = Upload {
         is_error: true,
         ..upload(r#"{"status":400}"#)
@@ -89,7 +89,7 @@ pub(crate) async fn a_problem_is_told_from_an_answer(node: TestNode) {
     assert!(!answer(&*node, &key("a")).await.unwrap().is_error);
 }
 
-pub(crate) async fn an_answer_is_over_after_its_time(node: TestNode) {
+pub(crate) async fn an_answer_expires_after_its_time(node: TestNode) {
     put(&*node, &key("stays"), "one", LONG).await;
     put(&*node, &key("goes"), "two", SHORT).await;
     eventually("the end of an answer", async || {
@@ -97,31 +97,31 @@ pub(crate) async fn an_answer_is_over_after_its_time(node: TestNode) {
     })
     .await;
     assert!(found(&*node, &key("stays")).await.is_some());
-    // One that is over is no hindrance to the next.
+    // A new answer replaces an expired one.
     put(&*node, &key("goes"), "three", LONG).await;
     assert_eq!(found(&*node, &key("goes")).await.unwrap(), b"three");
 }
 
-pub(crate) async fn any_bytes_come_back(node: TestNode) {
+pub(crate) async fn answers_may_have_any_bytes(node: TestNode) {
     let all: Vec<u8> = (0..=255).chain([0, 0, 0xff, 0xc3, 0x28]).collect();
     put(&*node, &key("a"), all.clone(), LONG).await;
     assert_eq!(found(&*node, &key("a")).await.unwrap(), all);
 }
 
-pub(crate) async fn an_empty_answer_is_one(node: TestNode) {
+pub(crate) async fn an_empty_answer_is_found(node: TestNode) {
     put(&*node, &key("a"), "", LONG).await;
     let found = answer(&*node, &key("a")).await.unwrap();
     assert_eq!(bytes(&found).await, b"");
     assert_eq!(found.etag, "\"e3b0c44298fc1c149afbf4c8996fb924\"");
 }
 
-pub(crate) async fn a_large_answer_comes_back(node: TestNode) {
+pub(crate) async fn a_large_answer_is_read_unchanged(node: TestNode) {
     let large: Vec<u8> = (0..5_000_000_u32).map(|at| (at % 251) as u8).collect();
     put(&*node, &key("a"), large.clone(), LONG).await;
     assert!(found(&*node, &key("a")).await.unwrap() == large);
 }
 
-pub(crate) async fn answers_around_the_length_of_a_chunk_come_back(node: TestNode) {
+pub(crate) async fn answers_around_the_length_of_a_chunk_are_read_unchanged(node: TestNode) {
     for length in [
         CHUNK_BYTES - 1,
         CHUNK_BYTES,
@@ -138,8 +138,10 @@ pub(crate) async fn answers_around_the_length_of_a_chunk_come_back(node: TestNod
     }
 }
 
-/// Whatever takes its place, and when it is swept.
-pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(node: TestNode) {
+/// Whether it is replaced by a short or a long answer, or swept.
+pub(crate) async fn an_answer_that_is_replaced_or_swept_during_a_read_is_read_whole(
+    node: TestNode,
+) {
     let large = patterned(40 * CHUNK_BYTES);
     for (at, next) in [None, Some(patterned(10)), Some(patterned(3 * CHUNK_BYTES))]
         .into_iter()
@@ -157,7 +159,7 @@ pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(node: TestNode) {
     }
 }
 
-pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(node: TestNode) {
+pub(crate) async fn the_same_bytes_have_the_same_etag_under_every_key(node: TestNode) {
     put(&*node, &key("a"), "{}", LONG).await;
     put(&*node, &of_version(2, "b"), "{}", LONG).await;
     for key in [key("a"), of_version(2, "b")] {
@@ -166,7 +168,7 @@ pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(node: TestNode) 
     }
 }
 
-pub(crate) async fn another_node_finds_what_was_put(here: TestNode) {
+pub(crate) async fn another_node_finds_the_answer(here: TestNode) {
     let there = here.backend.node().await;
     put(&*here, &key("a"), "one", LONG).await;
     assert_eq!(found(&*there, &key("a")).await.unwrap(), b"one");

@@ -1,4 +1,4 @@
-//! A place of the test's own, and what a test does to it past the trait.
+//! A result backend of the test's own, and the steps of tests that bypass its trait.
 
 use std::{
     fs, io::ErrorKind, ops::Deref, os::unix::fs::FileExt, path::PathBuf, sync::Arc, time::Duration,
@@ -23,7 +23,7 @@ use wakeline_testkit::{CommitAlone, DatabaseKind, OpenStore, TestDatabase, local
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const SHORT: Duration = Duration::from_millis(30);
 pub(crate) const LIMIT: u64 = 16 << 20;
-/// More than any test but its own fills.
+/// A cap that only its own test reaches.
 const CAP: u64 = 1 << 30;
 
 const REDIS: &str = "WAKELINE_TEST_REDIS";
@@ -85,7 +85,7 @@ impl TestBackend {
         }
     }
 
-    /// With connections of its own: another node.
+    /// A backend with connections of its own: another node.
     pub(crate) async fn node(&self) -> Arc<dyn ResultBackend> {
         self.node_with_cap(CAP).await
     }
@@ -113,7 +113,7 @@ impl TestBackend {
         }
     }
 
-    /// How many rows, keys or files there are, those included that nobody would find.
+    /// The number of rows, keys or files, including those that no read finds.
     pub(crate) async fn stored(&self) -> usize {
         match self {
             Self::Database(database) => {
@@ -161,9 +161,9 @@ impl Deref for TestNode {
     }
 }
 
-/// Of the chunks of large answers.
+/// Steps on the chunks of large answers.
 impl TestBackend {
-    /// One of each upload is gone.
+    /// Deletes one chunk of each upload.
     pub(crate) async fn lose_a_chunk(&self, number: i64) {
         match self {
             Self::Redis { url, prefix } => {
@@ -200,7 +200,7 @@ impl TestBackend {
         }
     }
 
-    /// How long until all are over; `None`: there are none.
+    /// The time until all uploads expire; `None` if there are none.
     pub(crate) async fn uploads_end(&self) -> Option<Duration> {
         let now = self.now();
         // SQLite's own clock is up to a millisecond behind that of the store.

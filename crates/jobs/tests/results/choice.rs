@@ -1,4 +1,4 @@
-//! Each category has its place.
+//! Each category of providers has its result backend.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use wakeline_jobs::results::by_category::ResultsByCategory;
 use crate::backend::{LONG, TestBackend, found, key, put};
 
 #[tokio::test]
-async fn a_category_has_its_own_place_or_the_common_one() {
+async fn a_category_has_its_own_backend_or_the_default_one() {
     let (store, files) = (
         TestBackend::sqlite().await,
         TestBackend::files_over_sqlite().await,

@@ -1,4 +1,4 @@
-//! What is too long for one value, where that is kept in pieces: in the databases and in Redis.
+//! Answers that are too long for one value and are kept in chunks: in the databases and in Redis.
 
 use std::{fs, pin::Pin, time::Duration};
 
@@ -23,10 +23,10 @@ use crate::backend::{
     state, upload,
 };
 
-/// Pieces: more than a slice, and within what an answer may have here.
+/// A number of chunks: more than one statement deletes, and within the limit of an answer.
 const MANY: usize = 60;
 
-/// Such that no two pieces are the same.
+/// Bytes of which no two chunks are the same.
 pub(crate) fn patterned(length: usize) -> Vec<u8> {
     let words = (0_u32..).flat_map(u32::to_le_bytes);
     words.take(length).collect()
@@ -38,13 +38,13 @@ pub(crate) fn tag(body: &[u8]) -> String {
     format!("\"{half}\"")
 }
 
-/// An answer of which somebody has read the beginning.
+/// An answer of which a reader has read the beginning.
 pub(crate) enum Reading {
     ReadStart(
         Vec<u8>,
         Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>,
     ),
-    /// It is open, or in memory.
+    /// Open in a file, or in memory.
     Had(Answer),
 }
 
@@ -72,7 +72,7 @@ impl Reading {
     }
 }
 
-/// The most that this process has had in memory, in bytes.
+/// The peak memory of this process, in bytes.
 pub(crate) fn memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -112,7 +112,7 @@ pub(crate) async fn a_large_answer_is_never_in_memory_as_a_whole(node: TestNode)
     assert!(grown < CHUNKS * CHUNK / 4, "{grown} bytes");
 }
 
-/// It never looks as if it were all.
+/// The reader gets an error, so that the part does not look like the whole.
 pub(crate) async fn an_answer_that_has_lost_a_chunk_breaks_off(node: TestNode) {
     put(&*node, &key("a"), patterned(3 * CHUNK_BYTES), LONG).await;
     let found = answer(&*node, &key("a")).await.unwrap();
@@ -127,7 +127,7 @@ pub(crate) async fn an_answer_that_has_lost_a_chunk_breaks_off(node: TestNode) {
     assert!(chunks.try_next().await.is_err());
 }
 
-/// In slices; Redis does it by itself.
+/// The databases sweep the chunks; Redis expires them by itself.
 pub(crate) async fn chunks_expire_some_time_after_their_answer(node: TestNode) {
     put(&*node, &key("a"), patterned(MANY * CHUNK_BYTES), SHORT).await;
     eventually("the end of the answer", async || {
@@ -159,7 +159,9 @@ pub(crate) async fn chunks_expire_some_time_after_their_answer(node: TestNode) {
     assert_eq!(node.backend.uploads_end().await, None);
 }
 
-pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(node: TestNode) {
+pub(crate) async fn chunks_of_a_replaced_or_forgotten_answer_stay_for_its_readers_for_a_time(
+    node: TestNode,
+) {
     let long = 10 * CHUNK_GRACE;
     let is_near = async || {
         let left = node.backend.uploads_end().await.unwrap();
@@ -174,7 +176,7 @@ pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(node: T
         }
         assert!(is_near().await);
     }
-    // One in pieces by another.
+    // A chunked answer is replaced by another one.
     for _ in 0..2 {
         put(&*node, &key("a"), patterned(2 * CHUNK_BYTES), long).await;
     }
@@ -183,7 +185,7 @@ pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(node: T
     assert!(is_near().await, "the earlier one goes too");
 }
 
-pub(crate) async fn reading_keeps_the_rest(node: TestNode) {
+pub(crate) async fn reading_a_chunk_extends_the_life_of_the_rest(node: TestNode) {
     let large = patterned(3 * CHUNK_BYTES);
     put(&*node, &key("a"), large.clone(), LONG).await;
     let mut reading = Reading::begin(answer(&*node, &key("a")).await.unwrap()).await;
@@ -194,8 +196,8 @@ pub(crate) async fn reading_keeps_the_rest(node: TestNode) {
     assert!(left > CHUNK_GRACE / 2, "{left:?}");
 }
 
-/// It is told so, and nothing is left of it.
-pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(node: TestNode) {
+/// The uploader gets the outcome, and nothing is left of the upload.
+pub(crate) async fn an_upload_swept_before_its_end_is_not_kept(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
     let before = node.backend.stored().await;
     for rest in [1, CHUNK_BYTES] {
@@ -214,7 +216,7 @@ pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(node: TestNode
                     .await
             }
         });
-        // The second piece may be the last until something follows.
+        // The second chunk may be the last one until more bytes follow.
         eventually("the first piece", async || {
             node.backend.stored().await > before
         })
@@ -245,13 +247,13 @@ pub(crate) async fn a_broken_upload_of_many_chunks_leaves_nothing(node: TestNode
     let kept = node.put(key("a"), upload, LONG, Wakes::none()).done().await;
     assert_eq!(kept, UploadOutcome::BrokenOff);
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"before");
-    // What is left is removed by the write itself, for which the end of the process waits.
+    // The rest is removed by the write itself, for which the shutdown waits.
     assert_eq!(node.backend.stored().await, before);
 }
 
-/// Redis is a cache that may throw out what it likes.
+/// Redis is a cache that may evict any key.
 #[tokio::test]
-async fn an_answer_whose_chunks_redis_has_evicted_is_none() {
+async fn an_answer_whose_chunks_redis_has_evicted_is_not_found() {
     let backend = TestBackend::redis().await;
     let node = backend.node().await;
     put(&*node, &key("a"), patterned(2 * CHUNK_BYTES), LONG).await;

@@ -1,4 +1,5 @@
-//! PostgreSQL crashes: what is only a cache is empty afterwards, and is asked for again.
+//! PostgreSQL crashes: the cached answers and the locks are empty afterwards, and reads are sent to
+//! the providers again.
 
 use wakeline_jobs::{
     results::ResultBackend,
@@ -11,7 +12,7 @@ use wakeline_testkit::eventually;
 use crate::backend::{LONG, begin, found, key, put, state};
 
 #[tokio::test]
-async fn after_a_crash_everything_is_asked_again() {
+async fn after_a_crash_answers_and_locks_are_gone() {
     let mut server = Postgres::start().unwrap();
     let database = PostgresDatabase::on(&server.url(), &[MIGRATIONS]).await;
     let backend = PostgresStore::new(database.open(&[MIGRATIONS]).await);

@@ -45,9 +45,9 @@ fn only_file(backend: &TestBackend) -> PathBuf {
 }
 
 #[tokio::test]
-async fn what_was_read_longest_ago_is_removed_first() {
+async fn the_answer_read_longest_ago_is_removed_first() {
     let backend = TestBackend::files_over_sqlite().await;
-    // Three of them with their tails, and not four.
+    // Room for three answers with their tails, and not for four.
     let node = backend.node_with_cap(4 * MEGABYTE as u64).await;
     for hash in ["a", "b", "c"] {
         put(&*node, &key(hash), megabyte(), LONG).await;
@@ -80,7 +80,7 @@ async fn the_directory_stays_within_its_cap() {
 }
 
 #[tokio::test]
-async fn what_is_larger_than_the_cap_is_refused() {
+async fn an_answer_larger_than_the_cap_is_refused() {
     let backend = TestBackend::files_over_sqlite().await;
     let node = backend.node_with_cap(MEGABYTE as u64).await;
     let chunks = (0..2).map(|_| Ok::<_, std::io::Error>(Bytes::from(megabyte())));
@@ -96,7 +96,7 @@ async fn what_is_larger_than_the_cap_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_open_stays_readable_when_it_is_removed() {
+async fn an_open_answer_stays_readable_when_it_is_removed() {
     let backend = TestBackend::files_over_sqlite().await;
     let node = backend.node_with_cap(2 * MEGABYTE as u64).await;
     put(&*node, &key("a"), megabyte(), LONG).await;
@@ -135,7 +135,7 @@ async fn no_hash_leads_out_of_the_directory() {
 }
 
 #[tokio::test]
-async fn a_restart_finds_what_was_there() {
+async fn a_restart_finds_the_stored_answers() {
     let backend = TestBackend::files_over_sqlite().await;
     let node = backend.node().await;
     put(&*node, &key("goes"), "one", SHORT).await;
@@ -158,7 +158,7 @@ async fn a_restart_finds_what_was_there() {
     .await;
     drop(node);
     let node = backend.node_with_cap(3 * MEGABYTE as u64).await;
-    // Over the cap it is the oldest that goes; and what is over has gone too.
+    // Over the cap the oldest answer is removed; the expired one is removed too.
     assert_eq!(names(&backend).len(), 2);
     assert!(found(&*node, &key("oldest")).await.is_none());
     assert!(found(&*node, &key("older")).await.unwrap() == megabyte());
@@ -168,7 +168,7 @@ async fn a_restart_finds_what_was_there() {
 }
 
 #[tokio::test]
-async fn a_restart_removes_what_was_left_half_way_and_nothing_of_others() {
+async fn a_restart_removes_abandoned_uploads_and_no_other_files() {
     let backend = TestBackend::files_over_sqlite().await;
     drop(backend.node().await);
     let left = "coming.00000000-0000-4000-8000-000000000001";
@@ -209,13 +209,13 @@ async fn an_answer_that_a_power_cut_has_torn_is_not_served() {
 }
 
 #[tokio::test]
-async fn once_something_may_be_kept_a_failure_leaves_the_outcome_unknown() {
+async fn a_failure_after_the_first_write_leaves_the_outcome_unknown() {
     let backend = TestBackend::files_over_sqlite().await;
     let node = backend.node().await;
     put(&*node, &key("a"), "one", LONG).await;
     let path = only_file(&backend);
     fs::remove_file(&path).unwrap();
-    // No file takes the place of a directory, and none is read from it.
+    // A directory at the file's path can be neither replaced nor read.
     fs::create_dir(&path).unwrap();
     let put = node.put(key("a"), upload("two"), LONG, Wakes::none());
     let put = put.commit_alone().await;
@@ -227,7 +227,7 @@ async fn once_something_may_be_kept_a_failure_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test]
-async fn others_cannot_read_the_answers() {
+async fn the_files_are_private_to_the_servers_user() {
     use std::os::unix::fs::PermissionsExt;
     let backend = TestBackend::files_over_sqlite().await;
     let node = backend.node().await;

@@ -1,4 +1,4 @@
-//! What is not needed any more is gone, and takes no space.
+//! Answers and locks that are not needed any more are deleted.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn fill(backend: &dyn ResultBackend) {
     }
 }
 
-/// An answer and a mark are there, or neither.
+/// Whether the answer and the lock exist; fails if only one of them does.
 async fn has(backend: &dyn ResultBackend, key: AnswerKey) -> bool {
     let asked = AnswerKey {
         hash: "b".to_owned(),
@@ -46,10 +46,10 @@ async fn has(backend: &dyn ResultBackend, key: AnswerKey) -> bool {
     answer
 }
 
-pub(crate) async fn earlier_registrations_are_forgotten(here: TestNode) {
+pub(crate) async fn the_answers_of_earlier_registrations_are_forgotten(here: TestNode) {
     let there = here.backend.node().await;
     fill(&*here).await;
-    // By another node than that which knows them.
+    // Forgotten by another node than the one that stored them.
     there.forget(PROVIDER, Some(10)).done().await;
     for node in [&*here, &*there] {
         assert!(!has(node, key("a")).await);
@@ -61,7 +61,7 @@ pub(crate) async fn earlier_registrations_are_forgotten(here: TestNode) {
     assert!(has(&*here, of_version(10, "a")).await);
 }
 
-pub(crate) async fn a_provider_that_is_gone_is_forgotten(node: TestNode) {
+pub(crate) async fn the_answers_of_a_removed_provider_are_forgotten(node: TestNode) {
     fill(&*node).await;
     node.forget(PROVIDER, None).done().await;
     for version in [1, 2, 10] {
@@ -72,7 +72,7 @@ pub(crate) async fn a_provider_that_is_gone_is_forgotten(node: TestNode) {
     assert_eq!(node.backend.stored().await, 0);
 }
 
-pub(crate) async fn more_than_one_slice_is_forgotten(node: TestNode) {
+pub(crate) async fn more_locks_than_one_statement_deletes_are_forgotten(node: TestNode) {
     let marks = (0..1_200).map(|at| {
         let node = node.node.clone();
         async move {
@@ -89,8 +89,8 @@ pub(crate) async fn more_than_one_slice_is_forgotten(node: TestNode) {
     assert_eq!(node.backend.stored().await, 0);
 }
 
-pub(crate) async fn what_is_over_is_swept(node: TestNode) {
-    // More than a slice.
+pub(crate) async fn expired_answers_and_locks_are_swept(node: TestNode) {
+    // More than one statement deletes.
     for at in 0..130 {
         let hash = at.to_string();
         if at % 4 == 0 {
@@ -108,7 +108,7 @@ pub(crate) async fn what_is_over_is_swept(node: TestNode) {
 }
 
 /// Redis needs no sweep.
-pub(crate) async fn a_sweep_says_when_there_may_be_more(node: TestNode) {
+pub(crate) async fn a_sweep_returns_when_the_next_one_is_due(node: TestNode) {
     assert_eq!(node.sweep().done().await, None);
     let is_swept = !matches!(node.backend, TestBackend::Redis { .. });
     put(&*node, &key("a"), "one", LONG).await;

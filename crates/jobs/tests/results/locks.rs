@@ -1,4 +1,4 @@
-//! Who has been asked what.
+//! In-flight locks: which requests have been sent to a provider.
 
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
@@ -11,18 +11,18 @@ use crate::backend::{
     LONG, PROVIDER, SHORT, TestNode, begin, found, key, of_version, put, request, state,
 };
 
-async fn asked(backend: &dyn ResultBackend) -> Vec<ProviderRequest> {
+async fn in_flight(backend: &dyn ResultBackend) -> Vec<ProviderRequest> {
     backend.in_flight(PROVIDER, 1).await.unwrap()
 }
 
-pub(crate) async fn a_question_is_asked_once(node: TestNode) {
+pub(crate) async fn a_key_is_locked_once(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
     assert!(!begin(&*node, &key("a"), LONG).await);
     assert!(begin(&*node, &key("b"), LONG).await);
     assert!(begin(&*node, &of_version(2, "a"), LONG).await);
 }
 
-pub(crate) async fn a_mark_is_seen_by_those_who_look(node: TestNode) {
+pub(crate) async fn a_read_of_a_locked_key_returns_the_time_left_of_the_lock(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
     let looks = node.get(vec![key("b"), key("a"), key("a")]).await;
     let looks = looks.unwrap();
@@ -33,42 +33,42 @@ pub(crate) async fn a_mark_is_seen_by_those_who_look(node: TestNode) {
     assert!(left <= LONG && !left.is_zero(), "{left:?}");
 }
 
-pub(crate) async fn a_mark_whose_time_is_over_is_taken_over(node: TestNode) {
+pub(crate) async fn an_expired_lock_can_be_acquired_by_another_reader(node: TestNode) {
     let (first, second) = (request(&key("a")), request(&key("a")));
     assert!(node.begin(first.clone(), SHORT).done().await);
     eventually("the end of a mark", async || {
         state(&*node, &key("a")).await.in_flight.is_none()
     })
     .await;
-    assert_eq!(asked(&*node).await, []);
+    assert_eq!(in_flight(&*node).await, []);
     assert!(node.begin(second.clone(), LONG).done().await);
-    assert_eq!(asked(&*node).await, std::slice::from_ref(&second));
+    assert_eq!(in_flight(&*node).await, std::slice::from_ref(&second));
     // The first holder cannot end the lock of the second.
     node.end(key("a"), Some(first.token), Wakes::none())
         .done()
         .await;
-    assert_eq!(asked(&*node).await, [second]);
+    assert_eq!(in_flight(&*node).await, [second]);
 }
 
-pub(crate) async fn an_answer_takes_the_mark_off(node: TestNode) {
+pub(crate) async fn an_answer_releases_the_lock_of_its_key(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
     assert!(begin(&*node, &key("b"), LONG).await);
     put(&*node, &key("a"), "one", LONG).await;
     assert_eq!(state(&*node, &key("a")).await.in_flight, None);
     assert!(state(&*node, &key("b")).await.in_flight.is_some());
-    let left: Vec<_> = asked(&*node).await;
+    let left: Vec<_> = in_flight(&*node).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].key, key("b"));
 }
 
-pub(crate) async fn what_has_been_answered_is_not_asked(node: TestNode) {
+pub(crate) async fn an_answered_key_cannot_be_locked(node: TestNode) {
     put(&*node, &key("a"), "one", LONG).await;
     assert!(!begin(&*node, &key("a"), LONG).await);
     assert_eq!(state(&*node, &key("a")).await.in_flight, None);
-    assert_eq!(asked(&*node).await, []);
+    assert_eq!(in_flight(&*node).await, []);
 }
 
-pub(crate) async fn what_was_answered_and_is_over_is_asked_again(node: TestNode) {
+pub(crate) async fn a_key_whose_answer_expired_can_be_locked_again(node: TestNode) {
     put(&*node, &key("a"), "one", SHORT).await;
     eventually("the end of an answer", async || {
         found(&*node, &key("a")).await.is_none()
@@ -77,53 +77,53 @@ pub(crate) async fn what_was_answered_and_is_over_is_asked_again(node: TestNode)
     assert!(begin(&*node, &key("a"), LONG).await);
 }
 
-pub(crate) async fn the_same_time_again_is_the_same_mark(node: TestNode) {
+pub(crate) async fn a_repeated_begin_of_the_same_request_keeps_its_lock(node: TestNode) {
     let request = request(&key("a"));
     assert!(node.begin(request.clone(), LONG).done().await);
     assert!(node.begin(request.clone(), LONG).done().await);
-    assert_eq!(asked(&*node).await, std::slice::from_ref(&request));
+    assert_eq!(in_flight(&*node).await, std::slice::from_ref(&request));
     put(&*node, &key("a"), "one", LONG).await;
     assert!(!node.begin(request, LONG).done().await);
 }
 
-pub(crate) async fn a_mark_is_taken_off_by_its_own_token_only(node: TestNode) {
+pub(crate) async fn a_lock_is_released_by_its_own_token_only(node: TestNode) {
     let (mine, other) = (request(&key("a")), request(&key("a")));
     assert!(node.begin(mine.clone(), LONG).done().await);
     node.end(key("a"), Some(other.token), Wakes::none())
         .done()
         .await;
-    assert_eq!(asked(&*node).await, std::slice::from_ref(&mine));
+    assert_eq!(in_flight(&*node).await, std::slice::from_ref(&mine));
     node.end(key("a"), Some(mine.token), Wakes::none())
         .done()
         .await;
-    assert_eq!(asked(&*node).await, []);
+    assert_eq!(in_flight(&*node).await, []);
     assert!(begin(&*node, &key("a"), LONG).await);
 }
 
-pub(crate) async fn a_mark_is_taken_off_without_a_token(node: TestNode) {
+pub(crate) async fn a_lock_is_released_without_a_token_by_force(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
     assert!(begin(&*node, &key("b"), LONG).await);
     node.end(key("a"), None, Wakes::none()).done().await;
-    // One that is not there is no mistake.
+    // The release of a lock that does not exist is no error.
     node.end(key("a"), None, Wakes::none()).done().await;
     assert_eq!(state(&*node, &key("a")).await.in_flight, None);
     assert!(!begin(&*node, &key("b"), LONG).await);
     assert!(begin(&*node, &key("a"), LONG).await);
 }
 
-pub(crate) async fn what_is_in_flight_is_told_oldest_first(node: TestNode) {
+pub(crate) async fn requests_in_flight_are_listed_oldest_first(node: TestNode) {
     let requests: Vec<_> = ["m", "a", "z", "b"]
         .map(|hash| request(&key(hash)))
         .to_vec();
     for (at, request) in requests.iter().enumerate() {
-        // The longest mark first, so that its end is no substitute for its beginning.
+        // The longest lock first, so that the order by expiry is not the order by age.
         let ttl = LONG / u32::try_from(at + 1).unwrap();
         assert!(node.begin(request.clone(), ttl).done().await);
     }
-    assert_eq!(asked(&*node).await, requests);
+    assert_eq!(in_flight(&*node).await, requests);
 }
 
-pub(crate) async fn what_is_in_flight_belongs_to_a_registration(node: TestNode) {
+pub(crate) async fn requests_in_flight_are_listed_per_registration(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
     assert!(begin(&*node, &of_version(2, "b"), LONG).await);
     let second = node.in_flight(PROVIDER, 2).await.unwrap();
@@ -143,7 +143,7 @@ pub(crate) async fn a_ready_check_holds_for_an_answer_or_an_unsent_request(node:
         node.are_ready(at).await.unwrap()
     };
     assert_eq!(node.are_ready(Vec::new()).await.unwrap(), [false; 0]);
-    // Nobody has asked.
+    // No request is in flight.
     assert_eq!(check().await, [true, false, true, false]);
     assert!(begin(&*node, &key("a"), LONG).await);
     assert_eq!(check().await, [false, true, true, false]);

@@ -1,4 +1,4 @@
-//! Redis goes away and comes back, empty: answers and marks are asked for again.
+//! Redis stops and comes back empty: answers and locks are lost, and nothing else.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::backend::{LONG, OTHER, begin, found, key, put, request, upload};
 
-fn is_away<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+fn assert_unavailable<T: std::fmt::Debug>(outcome: Result<T, Error>) {
     let error = outcome.unwrap_err();
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
 }
 
 #[tokio::test]
-async fn while_it_is_away_everybody_is_told_so() {
+async fn every_call_is_unavailable_while_redis_is_down() {
     let mut redis = Redis::start().unwrap();
     let backend = TestBackend::new(&redis.url(), "test:").unwrap();
     put(&backend, &key("a"), "one", LONG).await;
     redis.stop().unwrap();
-    is_away(backend.get(vec![key("a")]).await);
-    is_away(
+    assert_unavailable(backend.get(vec![key("a")]).await);
+    assert_unavailable(
         backend
             .put(key("a"), upload("two"), LONG, Wakes::none())
             .commit_alone()
             .await,
     );
-    is_away(backend.begin(request(&key("b")), LONG).commit_alone().await);
-    is_away(
+    assert_unavailable(backend.begin(request(&key("b")), LONG).commit_alone().await);
+    assert_unavailable(
         backend
             .end(key("b"), None, Wakes::none())
             .commit_alone()
             .await,
     );
-    is_away(backend.in_flight(OTHER, 1).await);
-    is_away(backend.forget(OTHER, None).commit_alone().await);
+    assert_unavailable(backend.in_flight(OTHER, 1).await);
+    assert_unavailable(backend.forget(OTHER, None).commit_alone().await);
 
     redis.start_again().unwrap();
     eventually("Redis to be found again", async || {
@@ -55,7 +55,7 @@ async fn while_it_is_away_everybody_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_restart_between_two_questions_is_not_noticed() {
+async fn a_restart_of_redis_between_two_calls_fails_none_of_them() {
     let mut redis = Redis::start().unwrap();
     let backend = TestBackend::new(&redis.url(), "test:").unwrap();
     for _ in 0..3 {
@@ -67,8 +67,8 @@ async fn a_restart_between_two_questions_is_not_noticed() {
     assert!(found(&backend, &key("a")).await.is_none());
 }
 
-/// Takes one connection to Redis. Once `cut` has a permit, it passes the next command on, and ends
-/// the connection and takes no other instead of passing the answer back.
+/// A proxy for one connection to Redis. Once `cut` has a permit, it passes the next command on,
+/// then ends the connection without the answer, and accepts no other.
 async fn lossy(listener: TcpListener, redis: String, cut: Arc<Semaphore>) {
     let (mut client, _) = listener.accept().await.unwrap();
     let mut server = TcpStream::connect(redis).await.unwrap();
@@ -84,9 +84,9 @@ async fn lossy(listener: TcpListener, redis: String, cut: Arc<Semaphore>) {
     assert!(answered > 0);
 }
 
-/// It was done the first time, and is not repeated because Redis has gone since.
+/// The write was done the first time, and is not repeated because Redis is gone since.
 #[tokio::test]
-async fn of_a_write_that_may_have_been_done_the_outcome_is_unknown() {
+async fn a_write_whose_answer_is_lost_has_an_unknown_outcome() {
     let redis = Redis::start().unwrap();
     let url = redis.url();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -101,9 +101,9 @@ async fn of_a_write_that_may_have_been_done_the_outcome_is_unknown() {
     assert!(matches!(begun, Err(Error::OutcomeUnknown(_))), "{begun:?}");
     let direct = TestBackend::new(&url, "test:").unwrap();
     assert!(!begin(&direct, &key("a"), LONG).await, "it was done");
-    // Nothing can have been done by a question, nor by what was not sent.
-    is_away(backend.get(vec![key("a")]).await);
-    is_away(
+    // A read, or a command that was not sent, cannot have changed anything.
+    assert_unavailable(backend.get(vec![key("a")]).await);
+    assert_unavailable(
         backend
             .end(key("a"), None, Wakes::none())
             .commit_alone()
@@ -112,11 +112,11 @@ async fn of_a_write_that_may_have_been_done_the_outcome_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
+async fn a_node_that_starts_before_redis_connects_when_redis_is_up() {
     let mut redis = Redis::start().unwrap();
     redis.stop().unwrap();
     let backend = TestBackend::new(&redis.url(), "test:").unwrap();
-    is_away(backend.get(vec![key("a")]).await);
+    assert_unavailable(backend.get(vec![key("a")]).await);
     redis.start_again().unwrap();
     eventually("Redis to be found", async || {
         backend.get(vec![key("a")]).await.is_ok()
@@ -125,7 +125,7 @@ async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
 }
 
 #[tokio::test]
-async fn what_others_wrote_under_the_prefix_is_no_answer() {
+async fn a_foreign_value_under_the_prefix_is_an_error() {
     let redis = Redis::start().unwrap();
     let backend = TestBackend::new(&redis.url(), "test:").unwrap();
     let client = redis::Client::open(redis.url()).unwrap();
@@ -140,7 +140,7 @@ async fn what_others_wrote_under_the_prefix_is_no_answer() {
 }
 
 #[test]
-fn what_is_logged_of_it_has_no_password() {
+fn the_debug_text_of_the_backend_has_no_password() {
     let backend = TestBackend::new("redis://user:secret@127.0.0.1/", "test:").unwrap();
     assert!(!format!("{backend:?}").contains("secret"));
 }

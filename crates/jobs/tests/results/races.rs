@@ -10,7 +10,7 @@ use crate::backend::{LONG, TestNode, begin, found, key, put};
 
 const CALLERS: usize = 50;
 
-pub(crate) async fn one_of_fifty_on_two_nodes_asks(node: TestNode) {
+pub(crate) async fn one_of_fifty_callers_on_two_nodes_gets_the_lock(node: TestNode) {
     let nodes = [node.node.clone(), node.backend.node().await];
     for round in 0..5 {
         let hash = format!("round {round}");
@@ -33,7 +33,9 @@ pub(crate) async fn one_of_fifty_on_two_nodes_asks(node: TestNode) {
     }
 }
 
-pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(node: TestNode) {
+pub(crate) async fn two_nodes_that_lock_the_same_keys_in_opposite_order_do_not_fail(
+    node: TestNode,
+) {
     const KEYS: usize = 200;
     let start = Arc::new(Barrier::new(2 * KEYS));
     let mut callers = Vec::new();
@@ -61,7 +63,7 @@ pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(nod
     assert!(asked.values().all(|times| *times == 1), "{asked:?}");
 }
 
-pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(here: TestNode) {
+pub(crate) async fn a_reader_that_comes_during_the_answer_does_not_get_the_lock(here: TestNode) {
     let there = here.backend.node().await;
     for round in 0..5 {
         let key = key(&format!("round {round}"));
@@ -72,7 +74,7 @@ pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(here: 
                 let (node, key, start) = (there.clone(), key.clone(), start.clone());
                 tokio::spawn(async move {
                     start.wait().await;
-                    // Before the answer, while it is put, and after it.
+                    // Before the answer is stored, meanwhile, and after it.
                     let mut answered = false;
                     while !answered {
                         answered = found(&*node, &key).await.is_some();
@@ -89,10 +91,10 @@ pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(here: 
     }
 }
 
-pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(node: TestNode) {
+pub(crate) async fn a_large_answer_that_is_replaced_constantly_is_read_whole(node: TestNode) {
     const WRITERS: u8 = 4;
     const ROUNDS: usize = 6;
-    // Each of one byte only: a mixture would show.
+    // Each answer repeats one byte: a mixture of two would show.
     let body = |writer: u8| vec![writer; (2 + usize::from(writer) % 3) * CHUNK_BYTES + 1];
     let nodes = [node.node.clone(), node.backend.node().await];
     put(&*nodes[0], &key("a"), body(0), LONG).await;

@@ -8,7 +8,7 @@ use crate::backend::{LONG, TestBackend, answer, begin, bytes, found, key, put, s
 const MEGABYTE: usize = 1 << 20;
 
 #[tokio::test]
-async fn what_another_node_has_removed_is_not_there() {
+async fn an_answer_that_another_node_removed_is_not_found() {
     let backend = TestBackend::files_over_sqlite().await;
     let (here, there) = (backend.node().await, backend.node().await);
     put(&*here, &key("a"), "one", LONG).await;
@@ -21,7 +21,7 @@ async fn what_another_node_has_removed_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_node_removes_for_its_cap_what_it_has_read_of_others() {
+async fn a_node_over_its_cap_removes_answers_of_other_nodes() {
     let backend = TestBackend::files_over_sqlite().await;
     let here = backend.node().await;
     let there = backend.node_with_cap(2 * MEGABYTE as u64).await;
@@ -36,7 +36,7 @@ async fn a_node_removes_for_its_cap_what_it_has_read_of_others() {
 }
 
 #[tokio::test]
-async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
+async fn a_starting_node_leaves_the_uploads_of_other_nodes_alone() {
     use axum::body::Body;
     use futures_util::{StreamExt, stream};
     use tokio::sync::oneshot;
@@ -65,9 +65,9 @@ async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
     assert_eq!(found(&*there, &key("a")).await.unwrap().len(), 2 * MEGABYTE);
 }
 
-/// The configuration has changed: what is kept where the locks are is served until it is over.
+/// The configuration has changed: answers kept in the store are served until they expire.
 #[tokio::test]
-async fn an_answer_from_before_the_files_is_found() {
+async fn an_answer_stored_before_the_files_backend_was_configured_is_found() {
     let backend = TestBackend::files_over_sqlite().await;
     let TestBackend::Files { locks, .. } = &backend else {
         unreachable!()

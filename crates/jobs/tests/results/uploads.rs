@@ -1,4 +1,4 @@
-//! Answers that do not come as they should: what was there before stays as it was.
+//! Uploads that fail: the answer stored before stays unchanged.
 
 use std::{io, time::Duration};
 
@@ -18,7 +18,7 @@ fn chunks(count: usize) -> impl futures_util::Stream<Item = Chunk> + Send + 'sta
     stream::iter((0..count).map(|_| Ok(Bytes::from_static(&[b'x'; 1_000]))))
 }
 
-/// Beside an answer under `old`, and in place of the request under `new`.
+/// Tries the upload over the answer under `old` and for the request under `new`.
 async fn refused(node: TestNode, make: impl Fn() -> Upload, expected: UploadOutcome) {
     put(&*node, &key("old"), "before", LONG).await;
     assert!(begin(&*node, &key("new"), LONG).await);
@@ -39,7 +39,7 @@ async fn refused(node: TestNode, make: impl Fn() -> Upload, expected: UploadOutc
     .await;
 }
 
-pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(node: TestNode) {
+pub(crate) async fn an_upload_whose_content_length_is_over_the_limit_is_refused(node: TestNode) {
     let make = || Upload {
         limit: 5,
         ..upload("longer")
@@ -47,7 +47,7 @@ pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(node: TestNode
     refused(node, make, UploadOutcome::TooLarge).await;
 }
 
-pub(crate) async fn one_that_turns_out_too_large_is_refused(node: TestNode) {
+pub(crate) async fn an_upload_that_grows_over_the_limit_is_refused(node: TestNode) {
     let make = || Upload {
         limit: 999_999,
         ..upload(Body::from_stream(chunks(1_000)))
@@ -55,7 +55,7 @@ pub(crate) async fn one_that_turns_out_too_large_is_refused(node: TestNode) {
     refused(node, make, UploadOutcome::TooLarge).await;
 }
 
-pub(crate) async fn one_of_just_the_limit_is_kept(node: TestNode) {
+pub(crate) async fn an_upload_of_exactly_the_limit_is_kept(node: TestNode) {
     let upload = Upload {
         limit: 1_000_000,
         ..upload(Body::from_stream(chunks(1_000)))
@@ -65,7 +65,7 @@ pub(crate) async fn one_of_just_the_limit_is_kept(node: TestNode) {
     assert!(found(&*node, &key("a")).await.unwrap() == [b'x'; 1_000_000]);
 }
 
-pub(crate) async fn one_that_stops_coming_is_given_up(node: TestNode) {
+pub(crate) async fn an_upload_that_stalls_is_given_up(node: TestNode) {
     let make = || Upload {
         patience: Duration::from_millis(20),
         ..upload(Body::from_stream(chunks(400).chain(stream::pending())))
@@ -73,7 +73,7 @@ pub(crate) async fn one_that_stops_coming_is_given_up(node: TestNode) {
     refused(node, make, UploadOutcome::TooSlow).await;
 }
 
-pub(crate) async fn one_that_breaks_off_is_not_kept(node: TestNode) {
+pub(crate) async fn an_upload_that_breaks_off_is_not_kept(node: TestNode) {
     let make = || {
         let end: Chunk = Err(io::ErrorKind::ConnectionReset.into());
         upload(Body::from_stream(
@@ -83,8 +83,8 @@ pub(crate) async fn one_that_breaks_off_is_not_kept(node: TestNode) {
     refused(node, make, UploadOutcome::BrokenOff).await;
 }
 
-/// However long it is or may become, and however slowly it comes.
-pub(crate) async fn one_that_is_coming_leaves_memory_to_others(node: TestNode) {
+/// However long the upload is or may become, and however slowly it comes.
+pub(crate) async fn an_upload_in_progress_leaves_memory_to_others(node: TestNode) {
     let memory = UploadMemory::new(1 << 20);
     let (cut, is_cut) = oneshot::channel::<()>();
     let end = async {
@@ -119,7 +119,7 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(node: TestNode) {
     assert_eq!(memory.free(), 1 << 20);
 }
 
-pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(node: TestNode) {
+pub(crate) async fn an_upload_whose_caller_has_gone_is_completed(node: TestNode) {
     let (read, reading) = oneshot::channel();
     let (more, waiting) = oneshot::channel::<()>();
     let pause = stream::once(async {

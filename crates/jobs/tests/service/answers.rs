@@ -1,4 +1,4 @@
-//! What a provider answers, and how long it is good for.
+//! The answers of a provider, and how long they are kept.
 
 use http::StatusCode;
 use serde_json::json;
@@ -8,10 +8,10 @@ use crate::{
     provider::{Provider, hash_of},
 };
 
-pub(crate) async fn a_problem_is_handed_to_who_waits(node: OneNode) {
+pub(crate) async fn an_uploaded_problem_answers_the_waiting_readers(node: OneNode) {
     let mut provider = node.provider("a").await;
     let reads = [node.read("a"), node.read("a")];
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
     let error = [("x-result-status", "error")];
     let uploaded = provider.upload(&node, &hash, problem.clone(), &error).await;
@@ -28,16 +28,16 @@ pub(crate) async fn a_problem_is_handed_to_who_waits(node: OneNode) {
     }
 }
 
-pub(crate) async fn what_it_says_in_the_room_is_heard(node: OneNode) {
+pub(crate) async fn a_failed_read_reported_in_the_chat_answers_the_waiting_reader(node: OneNode) {
     let mut provider = node.provider("a").await;
     let read = node.read("a");
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     let content = format!(
         "Provider `r:fs:a` read failed for request `{hash}`:\n```\nTraceback (most recent call \
          last):\n  File \"a.py\"\nOSError: no\n```"
     );
     let body = json!({ "content": content }).to_string();
-    // Somebody else cannot fail it.
+    // A report by another user does not fail the read.
     node.send(
         "POST /v1/rooms/r/chat/messages",
         &node.ben,
@@ -57,7 +57,7 @@ pub(crate) async fn what_it_says_in_the_room_is_heard(node: OneNode) {
     assert_eq!(answer.json()["detail"], "OSError: no");
 }
 
-pub(crate) async fn what_is_known_is_not_sent_again(node: OneNode) {
+pub(crate) async fn an_answer_with_a_known_etag_is_304(node: OneNode) {
     let provider = node.provider("a").await;
     provider.answer(&node, &hash_of(""), "[1]").await;
     let answer = answered(node.read("a")).await;
@@ -77,14 +77,14 @@ pub(crate) async fn what_is_known_is_not_sent_again(node: OneNode) {
     assert_ne!(answer.header("etag"), Some(etag.as_str()));
 }
 
-pub(crate) async fn an_answer_is_kept_as_long_as_it_says(node: OneNode) {
+pub(crate) async fn an_answer_is_kept_as_long_as_its_cache_control_says(node: OneNode) {
     let mut provider = node.provider("a").await;
     let no_store = [("cache-control", "no-store")];
     let read = node.read("a");
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     provider.upload(&node, &hash, "[1]", &no_store).await;
     assert_eq!(answered(read).await.body, "[1]", "who waits has it");
-    // Soon it is not there any more, and the provider is asked again.
+    // The answer expires soon, and the provider gets the request again.
     let mut asked = None;
     wakeline_testkit::eventually("it to be forgotten", async || {
         let read = node.read_with("a", &[("prefer", "wait=0")]);
@@ -93,7 +93,7 @@ pub(crate) async fn an_answer_is_kept_as_long_as_it_says(node: OneNode) {
         asked.is_some()
     })
     .await;
-    provider.asked().await;
+    provider.next_request().await;
     let bad = provider
         .upload(&node, "h", "", &[("cache-control", "max-age=ever")])
         .await;
@@ -118,11 +118,11 @@ pub(crate) async fn an_answer_is_kept_as_long_as_it_says(node: OneNode) {
     assert_eq!(known.ttl, Some(std::time::Duration::from_secs(60)));
 }
 
-pub(crate) async fn a_provider_says_how_long_its_answers_are_kept(node: OneNode) {
+pub(crate) async fn a_provider_sets_how_long_its_answers_are_kept(node: OneNode) {
     let no_store = json!({ "cache_control": "no-store" });
     let registered = node.register_with("a", no_store).await;
     let provider = Provider::join(&node, "a", registered.id()).await;
-    // What an answer says of itself counts more.
+    // The answer's own cache-control takes precedence.
     let longer = [("cache-control", "max-age=60")];
     let kept = provider
         .upload(&node, &hash_of("x=1"), "[1]", &longer)
@@ -159,9 +159,9 @@ pub(crate) async fn a_parameter_that_does_not_fit_is_named(node: OneNode) {
         let at = answer.json()["detail"][0]["loc"].clone();
         assert_eq!(at, json!(["query", parameter]), "{query}");
     }
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
     let read = node.read("a?path=/&index=1");
-    let (hash, params) = provider.asked().await;
+    let (hash, params) = provider.next_request().await;
     assert_eq!(params, json!({ "index": "1", "path": "/" }));
     provider.answer(&node, &hash, "[]").await;
     assert_eq!(answered(read).await.status, StatusCode::OK);

@@ -1,4 +1,4 @@
-//! Claims that reach nobody, and whose turn it is.
+//! Claims whose answer reaches no worker, and which claim is served next.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ async fn status(node: &Node, task: Uuid) -> Status {
     node.store.task(task).await.unwrap().unwrap().status
 }
 
-/// The answer is there when its client is gone: nobody has taken it.
-pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(node: OneNode) {
+/// The answer was ready when its client hung up, and was not sent.
+pub(crate) async fn a_task_claimed_for_a_worker_that_hung_up_is_released(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let (first, second) = (submit(&node, "a").await, submit(&node, "a").await);
     let body = json!({ "worker_id": worker }).to_string();
@@ -36,7 +36,7 @@ pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(node: OneN
     .await;
     let returned = node.store.task(id(&first)).await.unwrap().unwrap();
     assert_eq!((returned.worker, returned.queue_position), (None, Some(1)));
-    // It kept its place.
+    // The task kept its place in the queue.
     for task in [first, second] {
         let next = answered(claim(&node, &worker)).await;
         assert_eq!(next.json()["task"]["id"], task);
@@ -44,7 +44,7 @@ pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(node: OneN
     }
 }
 
-pub(crate) async fn what_comes_back_wakes_who_waits(node: OneNode) {
+pub(crate) async fn a_released_task_wakes_a_held_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let body = json!({ "worker_id": worker }).to_string();
@@ -55,7 +55,7 @@ pub(crate) async fn what_comes_back_wakes_who_waits(node: OneNode) {
     assert_eq!(answered(held).await.json()["task"]["id"], task);
 }
 
-pub(crate) async fn what_comes_back_wakes_who_waits_on_another_node(database: Database) {
+pub(crate) async fn a_released_task_wakes_a_held_claim_on_another_node(database: Database) {
     let Some([node, other]) = Node::pair(&database).await else {
         return;
     };
@@ -71,8 +71,8 @@ pub(crate) async fn what_comes_back_wakes_who_waits_on_another_node(database: Da
     assert_eq!(answered(held).await.json()["task"]["id"], task);
 }
 
-/// The claim is done, and its client gone before anybody has heard of it.
-pub(crate) async fn a_claim_that_is_hung_up_on_half_way_goes_back(node: OneNode) {
+/// The claim is committed, and its client hangs up before the service has the result.
+pub(crate) async fn a_hang_up_during_the_claim_releases_the_task(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     node.results.hold_up(0);
@@ -86,8 +86,8 @@ pub(crate) async fn a_claim_that_is_hung_up_on_half_way_goes_back(node: OneNode)
     assert_eq!(next.json()["task"]["id"], task);
 }
 
-/// So is one whose store was away when it was to go back.
-pub(crate) async fn a_claim_goes_back_when_the_store_is_there_again(node: OneNode) {
+/// The store is unavailable at the first attempt to release the task.
+pub(crate) async fn a_release_that_fails_is_repeated_when_the_store_is_back(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let body = json!({ "worker_id": worker }).to_string();
@@ -99,9 +99,9 @@ pub(crate) async fn a_claim_goes_back_when_the_store_is_there_again(node: OneNod
     assert!(node.results.has_failed("unclaim"));
 }
 
-/// Woken for a task of one job, a worker takes an older one of another job, for which somebody
-/// else has been woken and is not there yet.
-pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(node: OneNode) {
+/// A worker that is woken for a task of one job gets an older task of another job, for which
+/// another claim has been woken and has not checked yet.
+pub(crate) async fn a_claim_that_finds_a_task_of_another_job_passes_its_wake_on(node: OneNode) {
     let both = job(&node, "a", json!({})).await;
     job(&node, "b", json!({ "worker_id": both })).await;
     let one = job(&node, "a", json!({})).await;
@@ -117,7 +117,7 @@ pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(node: OneNode
     assert_eq!(answered(one).await.json()["task"]["id"], newer);
 }
 
-pub(crate) async fn a_worker_that_names_itself_is_told_that_it_was_replaced(node: OneNode) {
+pub(crate) async fn an_update_with_the_id_of_a_lost_worker_is_refused(node: OneNode) {
     let retried = json!({ "max_retries": 1 });
     let lost = job(&node, "a", retried.clone()).await;
     let worker = job(&node, "a", retried).await;

@@ -22,7 +22,7 @@ impl Deref for Database {
     }
 }
 
-/// What one node keeps where, all of it in one store.
+/// The stores of one node, all in one database.
 pub(crate) struct Stores {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) users: Arc<dyn Users>,
@@ -37,7 +37,7 @@ impl Fixture for Database {
 }
 
 impl Database {
-    /// With connections of their own.
+    /// Stores with connections of their own.
     pub(crate) async fn stores(&self) -> Stores {
         match self.0.open().await {
             OpenStore::Sqlite(sqlite) => {
@@ -47,7 +47,7 @@ impl Database {
         }
     }
 
-    /// Runs statements past the store, those of this kind of database.
+    /// Runs the statements of this kind of database, bypassing the store.
     pub(crate) async fn run(&self, sqlite: &str, postgres: &str) {
         let is_postgres = self.is_postgres();
         self.execute(if is_postgres { postgres } else { sqlite })
@@ -59,7 +59,7 @@ impl Database {
         self.block_writes(tables).await
     }
 
-    /// How many answers there are, those included that nobody would find.
+    /// The number of stored answers, including those that no read finds.
     pub(crate) async fn answers(&self) -> i64 {
         self.count("jobs_result").await
     }

@@ -1,5 +1,5 @@
-//! The store as it is, with its steps counted. A test may hold a look up after it has been had, and
-//! let a step fail.
+//! The real store, with its calls counted. A test may delay the result of a check, and
+//! let a call fail.
 
 use std::{
     sync::{
@@ -33,19 +33,19 @@ pub(crate) struct GatedStore {
     store: Arc<dyn Store>,
     results: Arc<dyn ResultBackend>,
     bus: Arc<Bus>,
-    /// Whether answers are looked for together with their providers, as in the default place.
+    /// Whether answers are read together with their providers, as in the default backend.
     is_store: AtomicBool,
     gates: Arc<Gates>,
 }
 
 #[derive(Debug)]
 struct Gates {
-    /// Steps that fail once each.
+    /// Calls that fail once each.
     failing: Mutex<Vec<&'static str>>,
     begun: Mutex<Vec<&'static str>>,
     steps: AtomicUsize,
     looks: AtomicUsize,
-    /// Which look is held up, counted from one.
+    /// Which check is delayed, counted from one.
     held_up: AtomicUsize,
     had: Semaphore,
     gate: Semaphore,
@@ -67,7 +67,7 @@ impl Gates {
         at.map(|at| failing.swap_remove(at)).is_some()
     }
 
-    /// After a look.
+    /// Counts a check, and waits if its result is to be delayed.
     async fn pass(&self) {
         let number = self.looks.fetch_add(1, Ordering::SeqCst) + 1;
         if number == self.held_up.load(Ordering::SeqCst) {
@@ -100,23 +100,23 @@ impl GatedStore {
         }
     }
 
-    /// As a place of its own, beside the store.
+    /// Makes the backend appear to be outside of the store.
     pub(crate) fn keep_apart(&self) {
         self.is_store.store(false, Ordering::SeqCst);
     }
 
-    /// How many steps were asked for since this was asked.
+    /// The number of calls since the last call of this function.
     pub(crate) fn steps(&self) -> usize {
         self.gates.steps.swap(0, Ordering::SeqCst)
     }
 
-    /// How often a step was begun.
+    /// How often this call was begun.
     pub(crate) fn begun(&self, step: &str) -> usize {
         let begun = self.gates.begun.lock().unwrap();
         begun.iter().filter(|begun| **begun == step).count()
     }
 
-    /// The next of these steps fails.
+    /// The next call with this name fails.
     pub(crate) fn fail(&self, step: &'static str) {
         self.gates.failing.lock().unwrap().push(step);
     }
@@ -125,18 +125,18 @@ impl GatedStore {
         !self.gates.failing.lock().unwrap().contains(&step)
     }
 
-    /// The look, or the claim, after so many more is held up.
+    /// Delays the result of the check or claim after `after` more.
     pub(crate) fn hold_up(&self, after: usize) {
         let next = self.gates.looks.load(Ordering::SeqCst) + 1;
         self.gates.held_up.store(next + after, Ordering::SeqCst);
     }
 
-    /// How many looks and claims are done.
+    /// The number of checks and claims so far.
     pub(crate) fn looks(&self) -> usize {
         self.gates.looks.load(Ordering::SeqCst)
     }
 
-    /// What it found is known, and nobody has heard it.
+    /// Until the check has its result and is delayed.
     pub(crate) async fn is_held_up(&self) {
         self.gates.had.acquire().await.unwrap().forget();
     }
@@ -157,7 +157,7 @@ impl GatedStore {
         .boxed()
     }
 
-    /// A step whose answer may be held up.
+    /// A call whose result may be delayed.
     fn look_at<'a, T: Send + 'a>(
         &'a self,
         name: &'static str,
@@ -171,7 +171,7 @@ impl GatedStore {
         .boxed()
     }
 
-    /// What is committed wakes whom it says, here as there.
+    /// A committed write publishes its wakes as in the real store.
     fn write<T: Send + 'static>(&self, name: &'static str, write: Write<T>) -> Write<T> {
         let (gates, bus) = (self.gates.clone(), self.bus.clone());
         let run = async move {
@@ -209,7 +209,7 @@ impl ResultBackend for GatedStore {
         self.write("put", self.results.put(key, upload, ttl, readers))
     }
 
-    /// If it fails, it is done and nobody knows.
+    /// A failing `begin` is done, but its outcome is unknown.
     fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
         let (gates, bus) = (self.gates.clone(), self.bus.clone());
         let begun = self.results.begin(request, ttl);

@@ -86,13 +86,13 @@ pub(crate) async fn a_held_claim_of_a_lost_worker_ends(database: Database) {
     node.send(&remove, &node.anna, &[], "").await;
     let answer = answered(held).await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND, "{answer:?}");
-    // The heartbeats of the others do not revive it.
+    // The heartbeats of other workers do not revive it.
     let before = heartbeat(&node, &other).await;
     has_heartbeat_after(&node, &other, before).await;
     assert_eq!(heartbeat(&node, &lost).await, None);
 }
 
-pub(crate) async fn a_claim_that_is_not_held_is_no_heartbeat(database: Database) {
+pub(crate) async fn a_claim_without_a_wait_is_no_heartbeat(database: Database) {
     let node = node(&database).await;
     let worker = job(&node, "a", json!({})).await;
     let before = heartbeat(&node, &worker).await;
@@ -100,13 +100,13 @@ pub(crate) async fn a_claim_that_is_not_held_is_no_heartbeat(database: Database)
     let what = "POST /v1/joblib/tasks/claim";
     let at_once = node.send(what, &node.anna, &[], body.clone()).await;
     assert_eq!(at_once.json()["task"], Value::Null);
-    // Nor is one that another user holds, or would like to.
+    // A claim that another user tries to hold is no heartbeat either.
     let prefer = [("prefer", "wait=30")];
     let refused = node.send(what, &node.ben, &prefer, body).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{refused:?}");
     submit(&node, "a").await;
     answered(claim(&node, &worker)).await;
-    // A statement of another worker has passed since then.
+    // A heartbeat of another worker was stored since then.
     let other = job(&node, "b", json!({})).await;
     let _held = claim(&node, &other);
     let before_other = heartbeat(&node, &other).await;
@@ -125,7 +125,7 @@ pub(crate) async fn heartbeats_are_sent_again_after_an_outage(database: Database
     held.abort();
     let is_over = async || node.engine.held() == 0;
     eventually("the claim to end", is_over).await;
-    // The sending ends with the last held claim, and begins again with the next.
+    // Heartbeats stop with the last held claim, and start again with the next one.
     let again = claim(&node, &worker);
     let before = heartbeat(&node, &worker).await;
     has_heartbeat_after(&node, &worker, before).await;

@@ -1,5 +1,5 @@
-//! Callers that hang up while their write commits: the waiters are woken all the same. And those whose
-//! answer or question has to be taken back: the end of the process waits for that.
+//! Callers that hang up while their write commits: the waiters are woken all the same. And callers
+//! whose claim or request has to be released: the shutdown waits for that.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     tasks::{claim, claims_are, job, submit},
 };
 
-/// Ends the caller when the step stands before its commit, and lets that happen then.
+/// Drops the caller while the write waits for its commit, and then lets the write commit.
 async fn hang_up(node: &Node, step: &'static str, block: WriteBlock, caller: JoinHandle<Answer>) {
     eventually("the write to begin", async || node.results.begun(step) > 0).await;
     caller.abort();
@@ -34,7 +34,7 @@ pub(crate) async fn a_submit_wakes_a_claim(node: OneNode) {
     assert_eq!(answer["task"]["job_name"], "r:modifiers:a");
 }
 
-pub(crate) async fn an_update_wakes_who_waits_for_the_end(node: OneNode) {
+pub(crate) async fn an_update_wakes_a_caller_that_waits_for_the_task(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     answered(claim(&node, &worker)).await;
@@ -52,7 +52,7 @@ pub(crate) async fn an_update_wakes_who_waits_for_the_end(node: OneNode) {
 pub(crate) async fn an_upload_wakes_a_reader(node: OneNode) {
     let mut provider = node.provider("a").await;
     let held = node.read("a?path=/x");
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     node.readers_are(1).await;
     let block = node.database.block_all_writes().await;
     let what = format!("POST /v1/joblib/providers/{}/results", provider.id);
@@ -74,16 +74,16 @@ pub(crate) async fn a_removed_worker_ends_its_claims(node: OneNode) {
     assert_eq!(node.waiting(|wait| matches!(wait, Wait::Claim(_))), 0);
 }
 
-/// For what the process does at its end, before which nothing else of the door runs.
+/// How long the shutdown waits for the writes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) async fn the_end_waits_for_a_claim_to_go_back(node: OneNode) {
+pub(crate) async fn shutdown_waits_until_an_undelivered_claim_is_released(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let body = json!({ "worker_id": worker }).to_string();
     let what = "POST /v1/joblib/tasks/claim";
     let unread = node.respond(what, &node.anna, &[], body).await;
-    // A first failure must not end the write: it tries again.
+    // A first failure must not end the write: it is repeated.
     node.results.fail("unclaim");
     drop(unread);
     node.bus.finish_writes(PATIENCE).await;
@@ -92,10 +92,12 @@ pub(crate) async fn the_end_waits_for_a_claim_to_go_back(node: OneNode) {
     assert_eq!(task.status, Status::Pending);
 }
 
-pub(crate) async fn the_end_waits_for_a_question_to_be_taken_back(node: OneNode) {
+pub(crate) async fn shutdown_waits_until_the_request_of_a_reader_that_hung_up_is_withdrawn(
+    node: OneNode,
+) {
     let mut provider = node.provider("a").await;
     let read = node.read("a");
-    provider.asked().await;
+    provider.next_request().await;
     read.abort();
     assert!(read.await.unwrap_err().is_cancelled());
     node.bus.finish_writes(PATIENCE).await;

@@ -1,4 +1,4 @@
-//! Providers of `@internal`, asked through the door.
+//! Providers of `@internal`, read through the routes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     node::{Node, OneNode, Wiring},
 };
 
-/// Says again what it is asked.
+/// A provider that echoes its parameter `say`.
 #[derive(Debug)]
 struct Echo {
     name: &'static str,
@@ -60,7 +60,7 @@ impl InternalProvider for Echo {
 const CLOSED: &str = "GET /v1/joblib/rooms/r/providers/@internal:own:Closed";
 const OPEN: &str = "GET /v1/joblib/rooms/r/providers/@internal:own:Open";
 
-/// With a provider for superusers and one for everybody, and a superuser.
+/// A node with an internal provider for superusers and one for all users, and a superuser's token.
 async fn node(database: &Database) -> (Node, String) {
     let closed = Echo {
         name: "Closed",
@@ -100,7 +100,7 @@ async fn listed(node: &Node, token: &str, room: &str) -> Vec<String> {
     names
 }
 
-pub(crate) async fn the_server_answers_for_its_own(database: Database) {
+pub(crate) async fn the_server_answers_reads_of_its_internal_providers(database: Database) {
     let (node, superuser) = node(&database).await;
     for said in ["a", "b", "a"] {
         let what = format!("{CLOSED}?say={said}");
@@ -122,7 +122,7 @@ pub(crate) async fn the_server_answers_for_its_own(database: Database) {
     );
 }
 
-pub(crate) async fn why_it_could_not_is_told(database: Database) {
+pub(crate) async fn a_failed_internal_read_is_answered_with_its_reason(database: Database) {
     let (node, superuser) = node(&database).await;
     let answer = node.send(CLOSED, &superuser, &[], "").await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{answer:?}");
@@ -139,14 +139,16 @@ pub(crate) async fn superusers_only(database: Database) {
         let answer = node.send(&what, &superuser, &[], "").await;
         assert_eq!(answer.status, StatusCode::OK, "{what} {answer:?}");
     }
-    // Not even what has been answered already.
+    // Not even a cached answer.
     let answer = node
         .send(&format!("{CLOSED}?say=a"), &node.ben, &[], "")
         .await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
 }
 
-pub(crate) async fn what_is_for_everybody_is_listed(database: Database) {
+pub(crate) async fn internal_providers_are_listed_for_callers_that_may_read_them(
+    database: Database,
+) {
     let (node, superuser) = node(&database).await;
     node.register("a").await;
     let open = "@internal:own:Open";
@@ -163,14 +165,14 @@ pub(crate) async fn what_is_for_everybody_is_listed(database: Database) {
         .send(&format!("{OPEN}?say=a"), &node.ben, &[], "")
         .await;
     answer.is_ok("a");
-    // Where nothing is for everybody, there is nothing to be listed.
+    // Without a provider for all users the list is empty.
     let other = Node::new(&database).await;
     let what = "GET /v1/joblib/rooms/@internal/providers";
     let answer = other.send(what, &other.ben, &[], "").await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN, "{answer:?}");
 }
 
-pub(crate) async fn nobody_else_registers_or_removes_it(database: Database) {
+pub(crate) async fn internal_providers_cannot_be_registered_or_removed(database: Database) {
     let (node, superuser) = node(&database).await;
     let info = node
         .send(&format!("{CLOSED}/info"), &superuser, &[], "")
@@ -189,12 +191,14 @@ pub(crate) async fn nobody_else_registers_or_removes_it(database: Database) {
     answer.is_ok("a");
 }
 
-pub(crate) async fn what_this_server_does_not_run_is_unavailable(node: OneNode) {
+pub(crate) async fn an_internal_provider_that_this_server_does_not_run_is_unavailable(
+    node: OneNode,
+) {
     let superuser = node.superuser().await;
     let me = node
         .send("GET /v1/auth/users/me", &superuser, &[], "")
         .await;
-    // As another node, or an earlier version of this one, has left them.
+    // A provider and a job that another node, or an earlier version of this one, has registered.
     let provider = NewProvider {
         name: FullName::new("@internal", "own", "Gone"),
         schema: "{}".to_owned(),

@@ -1,4 +1,4 @@
-//! Jobs of `@internal`: submitted through the door, done by the server.
+//! Jobs of `@internal`: submitted through the routes, done by the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     node::{Node, Wiring, patient},
 };
 
-/// Does what its payload says.
+/// A job that waits, fails or returns as its payload says.
 #[derive(Debug)]
 struct ObeyJob(Arc<Semaphore>);
 
@@ -56,7 +56,7 @@ impl InternalJob for ObeyJob {
 
 struct Fixture {
     node: Node,
-    /// Lets one that waits go on.
+    /// A permit lets a waiting task continue.
     gate: Arc<Semaphore>,
 }
 
@@ -83,7 +83,7 @@ impl Fixture {
         Self { node, gate }
     }
 
-    /// The path of a task of Ben's.
+    /// Submits a task as Ben, and returns its path.
     async fn submit(&self, what: &str) -> String {
         let body = json!({ "payload": { "do": what } }).to_string();
         let path = "POST /v1/joblib/rooms/r/tasks/@internal:modifiers:Obey";
@@ -100,7 +100,7 @@ impl Fixture {
         answer.json()
     }
 
-    /// Its status when it has ended, and its error.
+    /// The status and the error of the task, once it has ended.
     async fn ended(&self, task: &str) -> (String, Value) {
         let task = self.task(task, "wait=9").await;
         (
@@ -131,7 +131,7 @@ pub(crate) async fn the_server_works_on_its_own_jobs(database: Database) {
     assert_eq!(fixture.ended(&waiting).await, completed());
 }
 
-pub(crate) async fn what_takes_too_long_fails(database: Database) {
+pub(crate) async fn an_internal_task_over_its_time_fails(database: Database) {
     let settings = Settings {
         internal_timeout: Duration::from_millis(50),
         ..patient()
@@ -143,7 +143,7 @@ pub(crate) async fn what_takes_too_long_fails(database: Database) {
     assert_eq!(fixture.ended(&fixture.submit("").await).await, completed());
 }
 
-/// In the moment of its claim, as if somebody cancelled it right after.
+/// Cancels the task in the moment of its claim.
 const CANCELLED: (&str, &str) = (
     "CREATE TRIGGER cancelled AFTER UPDATE OF status ON jobs_task
     WHEN NEW.status = 1 AND NEW.payload LIKE '%cancel%' BEGIN
@@ -157,7 +157,7 @@ const CANCELLED: (&str, &str) = (
     WHEN (NEW.status = 1 AND NEW.payload LIKE '%cancel%') EXECUTE FUNCTION wakeline.cancelled()",
 );
 
-pub(crate) async fn one_cancelled_before_it_runs_is_passed_over(database: Database) {
+pub(crate) async fn an_internal_task_cancelled_before_it_runs_is_skipped(database: Database) {
     database.run(CANCELLED.0, CANCELLED.1).await;
     let fixture = Fixture::new(&database, patient()).await;
     let waiting = fixture.submit("wait").await;
@@ -189,13 +189,13 @@ const LET_GO: (&str, &str) = (
     "DROP TRIGGER refused ON wakeline.jobs_task",
 );
 
-pub(crate) async fn a_claim_that_fails_is_not_the_end(database: Database) {
+pub(crate) async fn a_failed_claim_of_an_internal_task_is_repeated(database: Database) {
     database.run(REFUSED.0, REFUSED.1).await;
     let fixture = Fixture::new(&database, patient()).await;
     let waiting = fixture.submit("wait").await;
     fixture.is_running(&waiting).await;
     let refused = fixture.submit("refuse").await;
-    // Through the same line it would have been claimed by now.
+    // A successful claim would have been done by now.
     let pending = fixture.task(&refused, "wait=1").await;
     assert_eq!(pending["status"], "pending");
     database.run(LET_GO.0, LET_GO.1).await;
@@ -208,7 +208,7 @@ pub(crate) async fn a_claim_that_fails_is_not_the_end(database: Database) {
     );
 }
 
-pub(crate) async fn another_schema_is_offered_after_an_update(database: Database) {
+pub(crate) async fn a_new_schema_of_an_internal_job_replaces_the_old_one(database: Database) {
     let stores = database.stores().await;
     let before = Node::new(&database).await;
     let me = before

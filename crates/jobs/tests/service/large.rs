@@ -14,7 +14,7 @@ use crate::{
 const ERROR: [(&str, &str); 1] = [("x-result-status", "error")];
 const READ: &str = "GET /v1/joblib/rooms/r/providers/r:fs:a";
 
-/// Such that no two pieces are the same.
+/// Bytes of which no two chunks are the same.
 fn patterned(length: usize) -> Vec<u8> {
     let words = (0_u32..).flat_map(u32::to_le_bytes);
     words.take(length).collect()
@@ -25,14 +25,14 @@ async fn uploaded(node: &Node, provider: &Provider, body: Vec<u8>) {
     assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
 }
 
-pub(crate) async fn one_is_told_with_its_length_and_tag(node: OneNode) {
+pub(crate) async fn a_large_answer_is_served_with_its_length_and_etag(node: OneNode) {
     let mut provider = node.provider("a").await;
     let held = node.read("a");
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     let large = patterned(5 * CHUNK_BYTES + 3);
     let answer = provider.upload(&node, &hash, large.clone(), &[]).await;
     assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
-    // Who waited, and who comes later.
+    // A reader that waited, and one that comes later.
     let mut etag = String::new();
     for read in [held, node.read("a")] {
         let answer = answered(read).await;
@@ -48,7 +48,7 @@ pub(crate) async fn one_is_told_with_its_length_and_tag(node: OneNode) {
     assert!(answer.body.is_empty());
 }
 
-pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(node: OneNode) {
+pub(crate) async fn a_large_answer_replaced_during_a_read_is_read_whole(node: OneNode) {
     let provider = node.provider("a").await;
     let large = patterned(5 * CHUNK_BYTES);
     uploaded(&node, &provider, large.clone()).await;
@@ -60,7 +60,7 @@ pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(node: OneNode)
     assert!(body.to_bytes() == large);
 }
 
-pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(node: OneNode) {
+pub(crate) async fn a_read_of_a_large_answer_that_is_lost_breaks_off(node: OneNode) {
     let provider = node.provider("a").await;
     uploaded(&node, &provider, patterned(5 * CHUNK_BYTES)).await;
     let reading = node.respond(READ, &node.ben, &[], "").await;
@@ -70,15 +70,15 @@ pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(node: OneNode) {
         .run(lost, "DELETE FROM wakeline.jobs_chunk")
         .await;
     assert!(reading.into_body().collect().await.is_err());
-    // Who has not got anything of it is told so.
+    // A reader that has no byte of it yet gets an error.
     let answer = answered(node.read("a")).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
-pub(crate) async fn a_problem_keeps_its_status(node: OneNode) {
+pub(crate) async fn a_large_problem_keeps_its_status(node: OneNode) {
     let provider = node.provider("a").await;
     let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
-    // One that is too long to be looked at is a failure all the same.
+    // A problem that is too long to be parsed is a failure all the same.
     for (length, status) in [
         (2 * CHUNK_BYTES, StatusCode::GONE),
         (4 * CHUNK_BYTES, StatusCode::BAD_GATEWAY),

@@ -1,4 +1,5 @@
-//! Whoever is not told finds it by the fallback's question; and who is held when the node drains.
+//! Waiters whose wake was lost are answered by the fallback's recheck; held requests are answered
+//! when the node drains.
 
 use axum::body::Body;
 use http::StatusCode;
@@ -34,11 +35,11 @@ pub(crate) fn new_task(name: &str) -> NewTask {
     }
 }
 
-pub(crate) async fn a_task_for_a_claim(node: OneNode) {
+pub(crate) async fn a_recheck_finds_a_task_for_a_held_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
-    // A claim is registered before it looks, and would find the task by itself.
+    // A claim registers before it checks, and would find the task by itself.
     let has_looked = async || node.results.looks() == 2;
     eventually("the claim to have found nothing", has_looked).await;
     assert_eq!(node.recheck().await, 0, "there is nothing yet");
@@ -49,7 +50,7 @@ pub(crate) async fn a_task_for_a_claim(node: OneNode) {
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
 
-pub(crate) async fn another_job_for_a_claim(node: OneNode) {
+pub(crate) async fn a_recheck_finds_a_new_job_of_a_held_claim(node: OneNode) {
     let created = node
         .send("POST /v1/joblib/workers", &node.anna, &[], "")
         .await;
@@ -74,7 +75,7 @@ pub(crate) async fn another_job_for_a_claim(node: OneNode) {
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
 
-pub(crate) async fn the_end_of_a_task(node: OneNode) {
+pub(crate) async fn a_recheck_finds_the_end_of_a_task(node: OneNode) {
     job(&node, "a", json!({})).await;
     let task: Uuid = submit(&node, "a").await.as_str().unwrap().parse().unwrap();
     let what = format!("GET /v1/joblib/tasks/{task}");
@@ -96,7 +97,7 @@ pub(crate) async fn the_end_of_a_task(node: OneNode) {
     assert_eq!(answered(wait).await.json()["status"], "cancelled");
 }
 
-pub(crate) async fn an_answer_for_a_reader(node: OneNode) {
+pub(crate) async fn a_recheck_finds_an_answer_for_a_reader(node: OneNode) {
     let registered = node.register("a").await;
     let read = node.read("a");
     eventually("it to be asked", async || node.in_flight("a").await == 1).await;
@@ -121,9 +122,9 @@ pub(crate) async fn an_answer_for_a_reader(node: OneNode) {
     assert_eq!(answered(read).await.body, "[1]");
 }
 
-pub(crate) async fn a_question_for_a_provider(node: OneNode) {
+pub(crate) async fn a_recheck_finds_a_request_for_a_provider(node: OneNode) {
     let mut provider = node.provider("a").await;
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
     let request = ProviderRequest {
         key: AnswerKey {
             provider: provider.id,
@@ -144,16 +145,16 @@ pub(crate) async fn a_question_for_a_provider(node: OneNode) {
     })
     .await;
     assert_eq!(node.recheck().await, 1);
-    assert_eq!(provider.asked().await.0, hash_of("n=1"));
-    // Asked once, however often it is looked for.
+    assert_eq!(provider.next_request().await.0, hash_of("n=1"));
+    // The request is sent once, however often the recheck runs.
     node.recheck().await;
     node.recheck().await;
     let read = node.read("a?n=2");
-    assert_eq!(provider.asked().await.0, hash_of("n=2"));
+    assert_eq!(provider.next_request().await.0, hash_of("n=2"));
     read.abort();
 }
 
-pub(crate) async fn all_who_are_held_are_sent_away(node: OneNode) {
+pub(crate) async fn a_drain_answers_all_held_requests(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     job(&node, "b", json!({})).await;
     let task = submit(&node, "b").await;

@@ -34,100 +34,100 @@ wakeline_testkit::conformance! {
         cache_miss_with_a_slow_provider,
         timeout,
         race_condition,
-        race_condition_elsewhere,
+        race_condition_with_results_outside_of_the_store,
         abort,
         inflight_dedup,
         prefer_wait,
-        a_question_of_unknown_outcome_is_asked,
-        a_batch_that_is_late_is_not_asked_for_again;
+        a_request_whose_lock_has_an_unknown_outcome_is_sent,
+        requests_of_a_batch_that_timed_out_are_not_sent_again;
     sharing:
-        a_hundred_readers_are_one_question,
-        a_hundred_readers_of_two_nodes_are_one_question,
-        a_provider_on_another_node_is_asked,
-        who_stays_is_answered_when_others_hang_up,
-        who_hangs_up_strands_nobody_elsewhere,
-        a_hundred_that_hang_up_leave_nothing,
-        a_provider_that_comes_late_is_sent_what_is_asked,
-        registered_anew_it_is_asked_anew,
-        a_provider_that_went_and_came_answers_who_waited;
+        a_hundred_readers_share_one_provider_request,
+        a_hundred_readers_of_two_nodes_share_one_provider_request,
+        a_read_reaches_a_provider_on_another_node,
+        a_reader_is_answered_when_another_one_hangs_up,
+        a_hang_up_leaves_no_reader_on_another_node_without_a_request,
+        a_hundred_readers_that_hang_up_leave_no_waiter_and_no_lock,
+        a_provider_that_joins_late_gets_the_open_requests,
+        a_provider_that_registers_again_gets_the_open_requests_again,
+        a_provider_that_was_removed_and_registered_again_answers_the_waiting_reader;
     answers:
-        a_problem_is_handed_to_who_waits,
-        what_it_says_in_the_room_is_heard,
-        what_is_known_is_not_sent_again,
-        an_answer_is_kept_as_long_as_it_says,
-        a_provider_says_how_long_its_answers_are_kept,
+        an_uploaded_problem_answers_the_waiting_readers,
+        a_failed_read_reported_in_the_chat_answers_the_waiting_reader,
+        an_answer_with_a_known_etag_is_304,
+        an_answer_is_kept_as_long_as_its_cache_control_says,
+        a_provider_sets_how_long_its_answers_are_kept,
         a_parameter_that_does_not_fit_is_named,
         a_schema_is_compiled_once_for_all_reads_of_a_registration;
     places:
-        a_problem_on_disk_keeps_its_status,
-        what_is_known_is_not_read_from_disk,
-        what_is_over_does_not_pile_up;
+        a_problem_in_the_files_backend_keeps_its_status,
+        an_answer_with_a_known_etag_is_304_from_the_files_backend,
+        expired_answers_do_not_pile_up;
     large:
-        one_is_told_with_its_length_and_tag,
-        who_reads_one_that_is_replaced_gets_all_of_it,
-        one_that_is_lost_meanwhile_breaks_off,
-        a_problem_keeps_its_status;
+        a_large_answer_is_served_with_its_length_and_etag,
+        a_large_answer_replaced_during_a_read_is_read_whole,
+        a_read_of_a_large_answer_that_is_lost_breaks_off,
+        a_large_problem_keeps_its_status;
     uploads:
-        one_that_is_too_large_is_refused,
-        one_that_does_not_fit_on_disk_is_refused,
-        one_that_stops_coming_is_given_up,
-        too_many_at_once_wait_for_memory;
+        an_upload_over_max_result_is_refused,
+        an_upload_larger_than_the_files_directory_is_refused,
+        an_upload_that_stalls_gets_408,
+        uploads_beyond_the_upload_memory_wait_for_it;
     names:
-        a_nul_is_nobodys_name,
-        a_nul_is_no_text,
+        a_name_with_a_nul_is_not_found,
+        a_text_with_a_nul_is_refused,
         names_fit_into_an_index;
     internal:
-        the_server_answers_for_its_own,
-        why_it_could_not_is_told,
+        the_server_answers_reads_of_its_internal_providers,
+        a_failed_internal_read_is_answered_with_its_reason,
         superusers_only,
-        what_is_for_everybody_is_listed,
-        nobody_else_registers_or_removes_it,
-        what_this_server_does_not_run_is_unavailable;
+        internal_providers_are_listed_for_callers_that_may_read_them,
+        internal_providers_cannot_be_registered_or_removed,
+        an_internal_provider_that_this_server_does_not_run_is_unavailable;
     internal_jobs:
         the_server_works_on_its_own_jobs,
-        what_takes_too_long_fails,
-        one_cancelled_before_it_runs_is_passed_over,
-        a_claim_that_fails_is_not_the_end,
-        another_schema_is_offered_after_an_update;
+        an_internal_task_over_its_time_fails,
+        an_internal_task_cancelled_before_it_runs_is_skipped,
+        a_failed_claim_of_an_internal_task_is_repeated,
+        a_new_schema_of_an_internal_job_replaces_the_old_one;
     tasks:
         a_submit_wakes_a_claim,
         a_submit_on_another_node_wakes_a_claim,
         one_submit_wakes_one_claim,
-        a_task_that_comes_back_wakes_a_claim,
-        a_job_registered_meanwhile_is_waited_for,
-        a_worker_that_is_removed_claims_nothing_more,
-        the_end_wakes_who_waits_for_it,
-        a_lost_worker_ends_its_tasks;
+        a_task_of_a_lost_worker_wakes_a_held_claim,
+        a_held_claim_waits_for_a_job_that_its_worker_registers_later,
+        a_held_claim_of_a_removed_worker_gets_404,
+        the_end_of_a_task_wakes_the_callers_that_wait_for_it,
+        a_wait_for_a_task_ends_when_its_worker_is_removed;
     claims:
-        what_was_claimed_for_who_is_gone_goes_to_the_next,
-        what_comes_back_wakes_who_waits,
-        what_comes_back_wakes_who_waits_on_another_node,
-        a_claim_that_is_hung_up_on_half_way_goes_back,
-        a_claim_goes_back_when_the_store_is_there_again,
-        who_takes_another_jobs_task_passes_its_wake_on,
-        a_worker_that_names_itself_is_told_that_it_was_replaced;
+        a_task_claimed_for_a_worker_that_hung_up_is_released,
+        a_released_task_wakes_a_held_claim,
+        a_released_task_wakes_a_held_claim_on_another_node,
+        a_hang_up_during_the_claim_releases_the_task,
+        a_release_that_fails_is_repeated_when_the_store_is_back,
+        a_claim_that_finds_a_task_of_another_job_passes_its_wake_on,
+        an_update_with_the_id_of_a_lost_worker_is_refused;
     held_claims:
         a_held_claim_is_a_heartbeat_of_its_worker,
         a_held_claim_of_a_lost_worker_ends,
-        a_claim_that_is_not_held_is_no_heartbeat,
+        a_claim_without_a_wait_is_no_heartbeat,
         heartbeats_are_sent_again_after_an_outage;
     hung_up:
         a_submit_wakes_a_claim,
-        an_update_wakes_who_waits_for_the_end,
+        an_update_wakes_a_caller_that_waits_for_the_task,
         an_upload_wakes_a_reader,
         a_removed_worker_ends_its_claims,
-        the_end_waits_for_a_claim_to_go_back,
-        the_end_waits_for_a_question_to_be_taken_back;
+        shutdown_waits_until_an_undelivered_claim_is_released,
+        shutdown_waits_until_the_request_of_a_reader_that_hung_up_is_withdrawn;
     dispatching:
-        providers_without_questions_cost_nothing_each,
-        a_newcomer_is_sent_what_is_open_when_the_store_is_back,
-        who_leaves_and_joins_again_is_asked_once,
-        a_provider_that_is_anothers_by_now_is_asked_of_its_owner;
+        idle_providers_cost_no_reads_of_the_store,
+        a_new_provider_socket_gets_the_open_requests_when_the_store_is_back,
+        a_provider_that_rejoins_gets_each_request_once,
+        requests_go_to_the_new_owner_of_a_provider;
     lost_hints:
-        a_task_for_a_claim,
-        another_job_for_a_claim,
-        the_end_of_a_task,
-        an_answer_for_a_reader,
-        a_question_for_a_provider,
-        all_who_are_held_are_sent_away;
+        a_recheck_finds_a_task_for_a_held_claim,
+        a_recheck_finds_a_new_job_of_a_held_claim,
+        a_recheck_finds_the_end_of_a_task,
+        a_recheck_finds_an_answer_for_a_reader,
+        a_recheck_finds_a_request_for_a_provider,
+        a_drain_answers_all_held_requests;
 }

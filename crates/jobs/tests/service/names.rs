@@ -1,4 +1,4 @@
-//! Names and texts that a database would not have.
+//! Names and texts that a database cannot store.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     tasks,
 };
 
-pub(crate) async fn a_nul_is_nobodys_name(node: OneNode) {
+pub(crate) async fn a_name_with_a_nul_is_not_found(node: OneNode) {
     let provider = node.provider("a").await;
     provider.answer(&node, &hash_of(""), "[1]").await;
     for what in [
@@ -21,7 +21,7 @@ pub(crate) async fn a_nul_is_nobodys_name(node: OneNode) {
         "GET /v1/joblib/rooms/r/jobs/r:modifiers:%00/tasks",
         "POST /v1/joblib/rooms/r/tasks/r:modifiers:%00",
     ] {
-        // Whoever reads in the same moment has nothing to do with it.
+        // Reads at the same time are not affected.
         let beside: Vec<_> = (0..10).map(|_| node.read("a")).collect();
         let answer = node.send(what, &node.ben, &[], "{}").await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{what} {answer:?}");
@@ -31,7 +31,7 @@ pub(crate) async fn a_nul_is_nobodys_name(node: OneNode) {
     }
 }
 
-pub(crate) async fn a_nul_is_no_text(node: OneNode) {
+pub(crate) async fn a_text_with_a_nul_is_refused(node: OneNode) {
     let worker = tasks::job(&node, "a", json!({})).await;
     let task = tasks::submit(&node, "a").await;
     answered(tasks::claim(&node, &worker)).await;
@@ -54,7 +54,7 @@ pub(crate) async fn a_nul_is_no_text(node: OneNode) {
     assert_eq!(answer.json()["detail"][0]["loc"], json!(["body", "name"]));
 }
 
-/// Four bytes each, and none like another: nothing can be made shorter.
+/// Characters of four bytes, no two alike, so that the text cannot be compressed.
 fn long(count: u32, from: u32) -> String {
     let character = |number| char::from_u32(0x20000 + number * 7 % 0xa000).unwrap();
     (from..from + count).map(character).collect()

@@ -1,4 +1,4 @@
-//! One node: the door as `crates/server` wires it, on a listener of its own.
+//! One node: the jobs door as `crates/server` wires it, on a listener of its own.
 
 use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
@@ -15,6 +15,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 use wakeline_bus::{Bus, Options, Recheck};
 use wakeline_jobs::{
+    frame::FrameLimits,
     frames::{self, Frames},
     internal::Registry,
     results::{ResultBackend, by_category::ResultsByCategory, files::Files},
@@ -86,7 +87,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// 200 with this body.
+    /// Fails unless the answer is 200 with this body.
     pub(crate) fn is_ok(&self, body: &str) {
         assert_eq!(
             (self.status, &*self.body),
@@ -99,11 +100,11 @@ impl Answer {
     }
 }
 
-/// What a node of a test has that others have not.
+/// The parts of a node that a test may replace.
 pub(crate) struct Wiring {
     pub(crate) settings: Settings,
     pub(crate) internal: Registry,
-    /// A directory for answers instead of the store, and how many bytes they may take up there.
+    /// The directory of the files backend, and its limit in bytes.
     pub(crate) files: Option<(PathBuf, u64)>,
 }
 
@@ -117,11 +118,44 @@ impl Default for Wiring {
     }
 }
 
-/// Long enough that no test meets a deadline that it does not mean to.
+/// Timeouts so long that a test meets only those that it sets.
 pub(crate) fn patient() -> Settings {
+    let seconds = Duration::from_secs;
     Settings {
-        read_hold: Duration::from_secs(30),
-        ..Settings::default()
+        categories: vec!["modifiers".to_owned()],
+        provider_categories: Vec::new(),
+        worker_timeout: seconds(60),
+        internal_timeout: seconds(3_600),
+        internal_tasks: 4,
+        keep_tasks: seconds(3_600),
+        result_ttl: seconds(300),
+        error_ttl: seconds(5),
+        inflight_ttl: seconds(30),
+        read_hold: seconds(30),
+        max_read_hold: seconds(30),
+        max_task_hold: seconds(60),
+        timeout_is_not_found: false,
+        require_workers: false,
+        max_result: 64 << 20,
+        upload_memory: 256 << 20,
+        upload_patience: seconds(30),
+        max_schema: 256 << 10,
+        max_retries: 100,
+    }
+}
+
+fn frame_limits() -> frames::Limits {
+    frames::Limits {
+        frame: FrameLimits::default(),
+        request: 1_000,
+        room: 1_000,
+        copy: 1 << 20,
+        messages: 1_000,
+        asked: 1_000,
+        asked_at_once: 32,
+        asked_bytes: 1 << 20,
+        wait: Duration::from_secs(5),
+        max_wait: Duration::from_secs(30),
     }
 }
 
@@ -144,7 +178,7 @@ impl Node {
         Self::on(database.stores().await, engine, bus, wiring).await
     }
 
-    /// Two nodes of one database, which hear one another. Only PostgreSQL has such.
+    /// Two nodes on one database, connected by the bus. `None` on SQLite.
     pub(crate) async fn pair(database: &Database) -> Option<[Self; 2]> {
         let mut nodes = Vec::new();
         for _ in 0..2 {
@@ -167,9 +201,15 @@ impl Node {
     async fn on(stores: Stores, engine: Arc<Engine>, bus: Arc<Bus>, wiring: Wiring) -> Self {
         tokio::spawn(engine.clone().run());
         let allowed = users::Settings {
+            min_password: 8,
+            secret: None,
+            token_lifetime: Duration::from_secs(3_600),
+            is_dev: false,
+            admin: None,
             guests: true,
+            registration: false,
+            keep_guests: Duration::from_secs(3_600),
             open_lists: true,
-            ..users::Settings::default()
         };
         let users = Arc::new(
             Users::open(stores.users, bus.clone(), allowed)
@@ -211,7 +251,7 @@ impl Node {
             neighbour.clone(),
             neighbour.clone(),
             neighbour.clone(),
-            frames::Limits::default(),
+            frame_limits(),
         );
         jobs.has_frames(frames.clone());
         users.set_worker_remover(neighbour.clone());
@@ -237,7 +277,8 @@ impl Node {
         node
     }
 
-    /// Offers what the node runs itself and works on it, as the server's own user.
+    /// Registers the node's internal jobs and providers and works on them, as the server's own
+    /// user.
     pub(crate) async fn run_internals(&self) {
         let users = self.jobs.users();
         let headers = HeaderMap::new();
@@ -245,7 +286,7 @@ impl Node {
         tokio::spawn(self.jobs.clone().run_internals(server.unwrap()));
     }
 
-    /// The token of one more user, who may everything.
+    /// The token of another user, a superuser.
     pub(crate) async fn superuser(&self) -> String {
         let token = self.guest().await;
         let me = self.send("GET /v1/auth/users/me", &token, &[], "").await;
@@ -281,7 +322,7 @@ impl Node {
         })
     }
 
-    /// The same, with a body that nobody has taken yet.
+    /// A response whose body has not been read yet.
     pub(crate) fn respond(
         &self,
         what: &str,
@@ -312,12 +353,12 @@ impl Node {
         answered(self.begin(what, token, headers, body)).await
     }
 
-    /// As Anna.
+    /// Sends a request with a JSON body as Anna.
     pub(crate) async fn tell(&self, what: &str, body: Value) -> Answer {
         self.send(what, &self.anna, &[], body.to_string()).await
     }
 
-    /// Anna's provider of the room "r", category "fs".
+    /// Registers Anna's provider of the room "r" and the category "fs".
     pub(crate) async fn register(&self, name: &str) -> Answer {
         self.register_with(name, json!({})).await
     }
@@ -330,14 +371,14 @@ impl Node {
         self.tell("PUT /v1/joblib/rooms/r/providers", body).await
     }
 
-    /// Registered, and listening here.
+    /// A provider that is registered and has joined on this node.
     pub(crate) async fn provider(&self, name: &str) -> Provider {
         let registered = self.register(name).await;
         assert_eq!(registered.status, StatusCode::CREATED, "{registered:?}");
         Provider::join(self, name, registered.id()).await
     }
 
-    /// A read of Ben's: `name?query`.
+    /// A read by Ben: `name?query`.
     pub(crate) fn read(&self, what: &str) -> JoinHandle<Answer> {
         self.read_with(what, &[])
     }
@@ -347,12 +388,12 @@ impl Node {
         self.begin(&what, &self.ben, headers, "")
     }
 
-    /// For answers on their way in.
+    /// The free memory for uploads.
     pub(crate) fn free_memory(&self) -> u64 {
         self.jobs.memory().free()
     }
 
-    /// How many wait for what fits.
+    /// The number of waiters whose wait is accepted by `fits`.
     pub(crate) fn waiting(&self, fits: impl Fn(&Wait) -> bool) -> usize {
         let waiting = self.engine.waiting(DOOR);
         let those = waiting
@@ -368,7 +409,7 @@ impl Node {
         .await;
     }
 
-    /// As the fallback does it.
+    /// One recheck, as the fallback does it.
     pub(crate) async fn recheck(&self) -> usize {
         let waiting = self.engine.waiting(DOOR);
         let due = self.jobs.recheck(waiting).await.unwrap();

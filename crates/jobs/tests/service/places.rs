@@ -1,4 +1,4 @@
-//! Answers that lie elsewhere than in the store, and what becomes of those that are over.
+//! Answers in the files backend, and the sweep of expired answers.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 const ERROR: [(&str, &str); 1] = [("x-result-status", "error")];
-/// Some seconds' worth of slices, were there one a second.
+/// So many that a sweep of one slice a second would take several seconds.
 const MANY: usize = 2_000;
 
 async fn with_files(database: &Database, directory: &TempDir) -> Node {
@@ -33,15 +33,15 @@ async fn with_files(database: &Database, directory: &TempDir) -> Node {
     Node::wired(database, wiring).await
 }
 
-pub(crate) async fn a_problem_on_disk_keeps_its_status(database: Database) {
+pub(crate) async fn a_problem_in_the_files_backend_keeps_its_status(database: Database) {
     let directory = tempfile::tempdir().unwrap();
     let node = with_files(&database, &directory).await;
     let mut provider = node.provider("a").await;
     let read = node.read("a");
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
     provider.upload(&node, &hash, problem.clone(), &ERROR).await;
-    // Who waited, and who comes later.
+    // A reader that waited, and one that comes later.
     for read in [read, node.read("a")] {
         let answer = answered(read).await;
         assert_eq!(
@@ -51,14 +51,14 @@ pub(crate) async fn a_problem_on_disk_keeps_its_status(database: Database) {
         let kind = answer.header("content-type");
         assert_eq!(kind, Some("application/problem+json"));
     }
-    // One that is too long to be looked at is a failure all the same.
+    // A problem that is too long to be parsed is a failure all the same.
     let long = format!("{}{problem}", " ".repeat(1 << 20));
     provider.upload(&node, &hash_of("x=1"), long, &ERROR).await;
     let answer = answered(node.read("a?x=1")).await;
     assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
 }
 
-pub(crate) async fn what_is_known_is_not_read_from_disk(database: Database) {
+pub(crate) async fn an_answer_with_a_known_etag_is_304_from_the_files_backend(database: Database) {
     let directory = tempfile::tempdir().unwrap();
     let node = with_files(&database, &directory).await;
     let provider = node.provider("a").await;
@@ -76,7 +76,7 @@ pub(crate) async fn what_is_known_is_not_read_from_disk(database: Database) {
     answer.is_ok("[2]");
 }
 
-pub(crate) async fn what_is_over_does_not_pile_up(node: OneNode) {
+pub(crate) async fn expired_answers_do_not_pile_up(node: OneNode) {
     let memory = UploadMemory::new(1 << 20);
     let puts = (0..MANY).map(|number| {
         let key = AnswerKey {

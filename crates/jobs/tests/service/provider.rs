@@ -1,4 +1,5 @@
-//! A provider as the real client is one: it hears questions over Socket.IO and answers by HTTP.
+//! A provider like that of the real client: it receives requests over Socket.IO and answers by
+//! HTTP.
 
 use axum::body::Body;
 use http::StatusCode;
@@ -23,7 +24,7 @@ impl Provider {
         Self::join_as(node, &node.anna, &format!("r:fs:{name}"), id).await
     }
 
-    /// With this token, the provider of this full name.
+    /// Joins with this token as the provider with this full name.
     pub(crate) async fn join_as(node: &Node, token: &str, name: &str, id: Uuid) -> Self {
         let mut socket = Poller::open(node.address).await.unwrap();
         let connected = socket.connect(token).await.unwrap();
@@ -34,7 +35,7 @@ impl Provider {
         this
     }
 
-    /// Joins or leaves, and is one more or less in its room then.
+    /// Joins or leaves the room, and waits until it has one member more or less.
     pub(crate) async fn say(&self, node: &Node, what: &str, more: isize) {
         let expected = node.sockets.members(&self.room).strict_add_signed(more);
         let name = self.room.strip_prefix("providers:").unwrap();
@@ -46,8 +47,8 @@ impl Provider {
         .await;
     }
 
-    /// The next question: its hash and its parameters.
-    pub(crate) async fn asked(&mut self) -> (String, Value) {
+    /// The next request: its hash and its parameters.
+    pub(crate) async fn next_request(&mut self) -> (String, Value) {
         let packet = self.socket.hear().await.unwrap();
         let event: Value = serde_json::from_str(packet.strip_prefix("42").unwrap()).unwrap();
         assert_eq!(event[0], "provider_request", "{packet}");
@@ -56,15 +57,15 @@ impl Provider {
         (text("request_id"), params)
     }
 
-    /// What was sent before this has been heard, and it was no question.
-    pub(crate) async fn is_asked_nothing(&mut self, node: &Node) {
+    /// Fails if a request was sent before this call.
+    pub(crate) async fn assert_no_request(&mut self, node: &Node) {
         let nothing = RawValue::from_string("{}".to_owned()).unwrap();
         node.sockets.emit(&self.room, "fence", &nothing);
         assert_eq!(self.socket.hear().await.unwrap(), r#"42["fence",{}]"#);
     }
 
-    /// How many questions come before the fence that was put up last.
-    pub(crate) async fn fence(&mut self) -> usize {
+    /// The number of requests before the last fence, which [`Self::assert_no_request`] sends.
+    pub(crate) async fn requests_before_fence(&mut self) -> usize {
         let mut questions = 0;
         while self.socket.hear().await.unwrap() != r#"42["fence",{}]"# {
             questions += 1;
@@ -90,7 +91,7 @@ impl Provider {
     }
 }
 
-/// Of a query, as clients compute it.
+/// The hash of a query, as clients compute it.
 pub(crate) fn hash_of(query: &str) -> String {
     hash(&Params::from_query(query).unwrap().text())
 }

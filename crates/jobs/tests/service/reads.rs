@@ -1,4 +1,4 @@
-//! The tests that the design of long-polling reads asks for, by its names.
+//! The tests that the design of long-polling reads names.
 
 use std::time::Duration;
 
@@ -21,34 +21,34 @@ pub(crate) async fn cache_hit(node: OneNode) {
     let answer = answered(read).await;
     answer.is_ok("[1]");
     assert_eq!(answer.header("content-type"), Some("application/json"));
-    // It has not waited.
+    // The read has not waited.
     assert_eq!(answer.header("preference-applied"), None);
     assert_eq!(answer.header("server-timing"), None);
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
 }
 
 pub(crate) async fn cache_miss_with_a_fast_provider(node: OneNode) {
     let mut provider = node.provider("a").await;
     let read = node.read("a?path=/x&glob=*&path=/y");
-    let (hash, params) = provider.asked().await;
+    let (hash, params) = provider.next_request().await;
     assert_eq!(params, json!({ "glob": "*", "path": "/y" }));
     assert_eq!(hash, hash_of("path=/y&glob=*"));
     provider.answer(&node, &hash, "[2]").await;
     let answer = answered(read).await;
     answer.is_ok("[2]");
     assert!(answer.header("server-timing").is_some(), "it was held");
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
     assert_eq!(node.in_flight("a").await, 0);
 }
 
 pub(crate) async fn cache_miss_with_a_slow_provider(node: OneNode) {
     let mut provider = node.provider("a").await;
     let slow = node.read("a?n=1");
-    let (first, _) = provider.asked().await;
-    // Others come and are answered meanwhile.
+    let (first, _) = provider.next_request().await;
+    // Other reads are answered meanwhile.
     for (query, body) in [("n=2", "[2]"), ("n=3", "[3]")] {
         let read = node.read(&format!("a?{query}"));
-        let (hash, _) = provider.asked().await;
+        let (hash, _) = provider.next_request().await;
         provider.answer(&node, &hash, body).await;
         assert_eq!(answered(read).await.body, body);
     }
@@ -57,7 +57,7 @@ pub(crate) async fn cache_miss_with_a_slow_provider(node: OneNode) {
     provider.answer(&node, &first, "[1]").await;
     assert_eq!(answered(slow).await.body, "[1]");
     node.readers_are(0).await;
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
 }
 
 pub(crate) async fn timeout(database: Database) {
@@ -80,11 +80,11 @@ pub(crate) async fn timeout(database: Database) {
         insta::assert_snapshot!(answer.json(), @r#"{"detail":"Provider 'r:fs:a' did not respond within 0.05s","status":504,"title":"Gateway Timeout","type":"/v1/problems/provider-timeout"}"#);
     }
     node.readers_are(0).await;
-    let (hash, _) = provider.asked().await;
-    // What comes too late is there for the next.
+    let (hash, _) = provider.next_request().await;
+    // A late answer is found by the next read.
     provider.answer(&node, &hash, "late").await;
     assert_eq!(answered(node.read("a")).await.body, "late");
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
 
     let not_found = Settings {
         timeout_is_not_found: true,
@@ -97,19 +97,19 @@ pub(crate) async fn timeout(database: Database) {
     assert_eq!(answer.header("retry-after"), Some("2"));
 }
 
-/// The answer comes when the reader has looked, and before it knows that there was none: first
-/// before it is registered, then after.
+/// The answer arrives after the reader's check has read the store and before the reader gets its
+/// result: first in the check before it registers, then in the one after.
 pub(crate) async fn race_condition(database: Database) {
-    answered_while_looking(&Node::new(&database).await).await;
+    answer_during_the_check(&Node::new(&database).await).await;
 }
 
-/// The same where answers are kept beside the store.
-pub(crate) async fn race_condition_elsewhere(node: OneNode) {
+/// The same race with a result backend outside of the store.
+pub(crate) async fn race_condition_with_results_outside_of_the_store(node: OneNode) {
     node.results.keep_apart();
-    answered_while_looking(&node).await;
+    answer_during_the_check(&node).await;
 }
 
-async fn answered_while_looking(node: &Node) {
+async fn answer_during_the_check(node: &Node) {
     let provider = node.provider("a").await;
     for (after, query) in [(0, "n=0"), (1, "n=1")] {
         node.results.hold_up(after);
@@ -143,12 +143,12 @@ pub(crate) async fn abort(node: OneNode) {
     })
     .await;
     assert_eq!(node.engine.topic_count(), 0);
-    // Whoever comes then asks anew.
+    // A later read sends a new request.
     let registered = node.register("b").await;
     let mut provider = Provider::join(&node, "b", registered.id()).await;
     for _ in 0..2 {
         let read = node.read("b");
-        provider.asked().await;
+        provider.next_request().await;
         read.abort();
         eventually("the mark to be gone", async || {
             node.in_flight("b").await == 0
@@ -160,14 +160,14 @@ pub(crate) async fn abort(node: OneNode) {
 pub(crate) async fn inflight_dedup(node: OneNode) {
     let mut provider = node.provider("a").await;
     let first = node.read("a?n=1");
-    let (hash, _) = provider.asked().await;
+    let (hash, _) = provider.next_request().await;
     let second = node.read("a?n=1");
     node.readers_are(2).await;
     provider.answer(&node, &hash, "[1]").await;
     for read in [first, second] {
         assert_eq!(answered(read).await.body, "[1]");
     }
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
 }
 
 pub(crate) async fn prefer_wait(database: Database) {
@@ -180,16 +180,16 @@ pub(crate) async fn prefer_wait(database: Database) {
     for (asked, applied) in [("wait=600", "wait=20"), ("wait=7", "wait=7")] {
         let query = format!("a?n={applied}");
         let read = node.read_with(&query, &[("prefer", asked)]);
-        let (hash, _) = provider.asked().await;
+        let (hash, _) = provider.next_request().await;
         provider.answer(&node, &hash, "[]").await;
         let answer = answered(read).await;
         assert_eq!(answer.header("preference-applied"), Some(applied));
     }
-    // Asked, and not waited for.
+    // The request was sent, and the read did not wait.
     let answer = answered(node.read_with("a?n=0", &[("prefer", "wait=0")])).await;
     assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(answer.header("preference-applied"), None);
-    provider.asked().await;
+    provider.next_request().await;
     let short = Settings {
         max_read_hold: Duration::from_millis(50),
         ..patient()
@@ -202,18 +202,18 @@ pub(crate) async fn prefer_wait(database: Database) {
     assert_eq!(node.waiting(|wait| matches!(wait, Wait::Result(..))), 0);
 }
 
-/// The mark is there, and it is not known that it is.
-pub(crate) async fn a_question_of_unknown_outcome_is_asked(node: OneNode) {
+/// The in-flight lock is stored, but the outcome of that write is unknown.
+pub(crate) async fn a_request_whose_lock_has_an_unknown_outcome_is_sent(node: OneNode) {
     let mut provider = node.provider("a").await;
     node.results.fail("begin");
     let read = node.read("a");
-    let (hash, _) = soon("the question", provider.asked()).await;
+    let (hash, _) = soon("the question", provider.next_request()).await;
     assert!(node.results.has_failed("begin"));
     provider.answer(&node, &hash, "[1]").await;
     assert_eq!(answered(read).await.body, "[1]");
 }
 
-pub(crate) async fn a_batch_that_is_late_is_not_asked_for_again(node: OneNode) {
+pub(crate) async fn requests_of_a_batch_that_timed_out_are_not_sent_again(node: OneNode) {
     let made = node.tell("POST /v1/rooms", json!({ "room_id": "r" })).await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
     let registered = node
@@ -234,7 +234,7 @@ pub(crate) async fn a_batch_that_is_late_is_not_asked_for_again(node: OneNode) {
     }
     let mut asked = Vec::new();
     for _ in 0..5 {
-        let (hash, params) = provider.asked().await;
+        let (hash, params) = provider.next_request().await;
         asked.push(params["index"].clone());
         let frame = [&b"\x81\xa4mark\xa1"[..], b"x"].concat();
         let uploaded = provider.upload(&node, &hash, frame, &[]).await;
@@ -242,7 +242,7 @@ pub(crate) async fn a_batch_that_is_late_is_not_asked_for_again(node: OneNode) {
     }
     asked.sort_by_key(ToString::to_string);
     assert_eq!(json!(asked), json!(["0", "1", "2", "3", "4"]));
-    provider.is_asked_nothing(&node).await;
+    provider.assert_no_request(&node).await;
     let all = node.send("GET /v1/rooms/r/frames", &node.ben, &[], "");
     assert_eq!(all.await.status, StatusCode::OK);
 }

@@ -14,7 +14,7 @@ use crate::{
 
 const HELD: [(&str, &str); 1] = [("prefer", "wait=30")];
 
-/// Anna's worker does it; the worker's id.
+/// Registers the job with a worker of Anna's, and returns the worker's id.
 pub(crate) async fn job(node: &Node, name: &str, more: Value) -> String {
     let mut body = json!({ "category": "modifiers", "name": name });
     body.as_object_mut()
@@ -37,7 +37,7 @@ pub(crate) fn claim(node: &Node, worker: &str) -> JoinHandle<Answer> {
     node.begin("POST /v1/joblib/tasks/claim", &node.anna, &HELD, body)
 }
 
-/// So many claims wait for tasks.
+/// Until `count` claims wait for tasks.
 pub(crate) async fn claims_are(node: &Node, count: usize) {
     eventually(&format!("{count} claims to be held"), async || {
         node.waiting(|wait| matches!(wait, Wait::Claim(_))) == count
@@ -106,7 +106,7 @@ pub(crate) async fn one_submit_wakes_one_claim(node: OneNode) {
     assert_eq!(in_vain(), before, "nobody was woken in vain");
 }
 
-pub(crate) async fn a_task_that_comes_back_wakes_a_claim(node: OneNode) {
+pub(crate) async fn a_task_of_a_lost_worker_wakes_a_held_claim(node: OneNode) {
     let retried = json!({ "max_retries": 1 });
     let lost = job(&node, "a", retried.clone()).await;
     let task = submit(&node, "a").await;
@@ -123,7 +123,7 @@ pub(crate) async fn a_task_that_comes_back_wakes_a_claim(node: OneNode) {
     assert_eq!(answer["task"]["worker_id"], worker);
 }
 
-pub(crate) async fn a_job_registered_meanwhile_is_waited_for(node: OneNode) {
+pub(crate) async fn a_held_claim_waits_for_a_job_that_its_worker_registers_later(node: OneNode) {
     let created = node
         .send("POST /v1/joblib/workers", &node.anna, &[], "")
         .await;
@@ -134,7 +134,7 @@ pub(crate) async fn a_job_registered_meanwhile_is_waited_for(node: OneNode) {
     claims_are(&node, 1).await;
     let task = submit(&node, "a").await;
     assert_eq!(answered(held).await.json()["task"]["id"], task);
-    // The same when the task was there before.
+    // The same for a task that was submitted before.
     job(&node, "b", json!({})).await;
     let task = submit(&node, "b").await;
     let held = claim(&node, &worker);
@@ -143,7 +143,7 @@ pub(crate) async fn a_job_registered_meanwhile_is_waited_for(node: OneNode) {
     assert_eq!(answered(held).await.json()["task"]["id"], task);
 }
 
-pub(crate) async fn a_worker_that_is_removed_claims_nothing_more(node: OneNode) {
+pub(crate) async fn a_held_claim_of_a_removed_worker_gets_404(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
@@ -153,7 +153,7 @@ pub(crate) async fn a_worker_that_is_removed_claims_nothing_more(node: OneNode) 
     assert_eq!(answer.json()["type"], "/v1/problems/worker-not-found");
 }
 
-pub(crate) async fn the_end_wakes_who_waits_for_it(node: OneNode) {
+pub(crate) async fn the_end_of_a_task_wakes_the_callers_that_wait_for_it(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let id: Uuid = task.as_str().unwrap().parse().unwrap();
@@ -182,7 +182,7 @@ pub(crate) async fn the_end_wakes_who_waits_for_it(node: OneNode) {
     assert_eq!(node.engine.held(), 0);
 }
 
-pub(crate) async fn a_lost_worker_ends_its_tasks(node: OneNode) {
+pub(crate) async fn a_wait_for_a_task_ends_when_its_worker_is_removed(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     answered(claim(&node, &worker)).await;

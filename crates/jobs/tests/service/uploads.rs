@@ -1,4 +1,4 @@
-//! Uploads that are refused, and what their sender is told.
+//! Uploads that are refused, and the texts of the refusals.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{
 
 const KIB: usize = 1_024;
 
-fn told(answer: &Answer, status: StatusCode, words: &str) {
+fn assert_refused(answer: &Answer, status: StatusCode, words: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
     let detail = answer.json()["detail"].to_string();
     assert!(detail.contains(words), "{detail}");
 }
 
-/// Without a length.
+/// A body without a content length.
 fn streamed(chunks: usize) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
     stream::iter((0..chunks).map(|_| Ok(Bytes::from_static(&[b'x'; KIB]))))
 }
@@ -34,7 +34,7 @@ async fn is_not_kept(node: &Node) {
     assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT);
 }
 
-pub(crate) async fn one_that_is_too_large_is_refused(database: Database) {
+pub(crate) async fn an_upload_over_max_result_is_refused(database: Database) {
     let settings = Settings {
         max_result: 2 * KIB as u64,
         ..patient()
@@ -47,7 +47,7 @@ pub(crate) async fn one_that_is_too_large_is_refused(database: Database) {
         Body::from_stream(streamed(3)),
     ] {
         let answer = provider.upload(&node, &hash_of(""), body, &[]).await;
-        told(&answer, too_large, "jobs.max_result");
+        assert_refused(&answer, too_large, "jobs.max_result");
         is_not_kept(&node).await;
     }
     let answer = provider
@@ -56,7 +56,7 @@ pub(crate) async fn one_that_is_too_large_is_refused(database: Database) {
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
 }
 
-pub(crate) async fn one_that_does_not_fit_on_disk_is_refused(database: Database) {
+pub(crate) async fn an_upload_larger_than_the_files_directory_is_refused(database: Database) {
     let directory = tempfile::tempdir().unwrap();
     let wiring = Wiring {
         files: Some((directory.path().join("answers"), 8 * KIB as u64)),
@@ -67,11 +67,11 @@ pub(crate) async fn one_that_does_not_fit_on_disk_is_refused(database: Database)
     let answer = provider
         .upload(&node, &hash_of(""), vec![b'x'; 9 * KIB], &[])
         .await;
-    told(&answer, StatusCode::PAYLOAD_TOO_LARGE, "jobs.files_size");
+    assert_refused(&answer, StatusCode::PAYLOAD_TOO_LARGE, "jobs.files_size");
     is_not_kept(&node).await;
 }
 
-pub(crate) async fn one_that_stops_coming_is_given_up(database: Database) {
+pub(crate) async fn an_upload_that_stalls_gets_408(database: Database) {
     let settings = Settings {
         upload_patience: Duration::from_millis(20),
         ..patient()
@@ -80,11 +80,11 @@ pub(crate) async fn one_that_stops_coming_is_given_up(database: Database) {
     let provider = node.provider("a").await;
     let body = Body::from_stream(streamed(1).chain(stream::pending()));
     let answer = provider.upload(&node, &hash_of(""), body, &[]).await;
-    told(&answer, StatusCode::REQUEST_TIMEOUT, "http.body_timeout");
+    assert_refused(&answer, StatusCode::REQUEST_TIMEOUT, "http.body_timeout");
     is_not_kept(&node).await;
 }
 
-/// An upload that goes on for as long as the sender is there.
+/// An upload that continues until its sender is dropped.
 fn slow() -> (mpsc::Sender<()>, Body) {
     let (sender, going) = mpsc::channel(1);
     let chunks = stream::unfold(going, async |mut going| {
@@ -97,7 +97,7 @@ fn slow() -> (mpsc::Sender<()>, Body) {
     (sender, Body::from_stream(chunks))
 }
 
-pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
+pub(crate) async fn uploads_beyond_the_upload_memory_wait_for_it(database: Database) {
     let settings = Settings {
         max_result: 100 << 20,
         upload_memory: 2 * CHUNK_BYTES as u64,
@@ -116,20 +116,20 @@ pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
             body,
         )
     };
-    // It does not say how long it is, so it has what a long one has in hand: all there is.
+    // Without a content length an upload reserves as much as a long one: all the memory.
     let (going, body) = slow();
     let first = upload("x=1", body);
     eventually("the first to have begun", async || node.free_memory() == 0).await;
     let refused = soon("a refusal", upload("x=2", Body::from("[]")))
         .await
         .unwrap();
-    told(
+    assert_refused(
         &refused,
         StatusCode::SERVICE_UNAVAILABLE,
         "jobs.upload_memory",
     );
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // One that waits is kept when the first is done.
+    // The waiting upload is stored after the first one.
     let second = upload("x=3", Body::from("[]"));
     drop(going);
     for upload in [first, second] {

@@ -1,4 +1,4 @@
-//! Clients that have not connected with a token, and may be strangers.
+//! Sessions of clients that have not connected with a token.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn four_places() -> Limits {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_without_a_token_lock_nobody_out() -> Result<()> {
+async fn sessions_without_a_token_do_not_keep_users_with_a_token_out() -> Result<()> {
     let fixture = Fixture::with(four_places()).await?;
     let mut strangers = Vec::new();
     for _ in 0..10 {
@@ -39,7 +39,7 @@ async fn sessions_without_a_token_lock_nobody_out() -> Result<()> {
         fixture.sockets.connected() == 3
     })
     .await;
-    // The last place is not kept from a stranger.
+    // A session without a token may have the last place.
     let opened = request(fixture.address, "GET", OPENING, "").await?;
     assert_eq!(opened.status, 200);
     let _four = fixture.websocket("ben").await?;
@@ -54,7 +54,7 @@ async fn sessions_without_a_token_lock_nobody_out() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_without_a_token_have_half_of_the_places() -> Result<()> {
+async fn sessions_without_a_token_get_at_most_half_of_the_connections() -> Result<()> {
     let fixture = Fixture::with(four_places()).await?;
     let mut strangers = Vec::new();
     for _ in 0..10 {
@@ -72,9 +72,9 @@ async fn sessions_without_a_token_have_half_of_the_places() -> Result<()> {
     Ok(())
 }
 
-/// Long before the time limit of a client that has stopped answering.
+/// The session is closed long before the ping timeout.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_does_not_connect_ends_soon() -> Result<()> {
+async fn a_session_that_does_not_connect_is_closed_soon() -> Result<()> {
     let patient = Limits {
         ping_interval: Duration::from_secs(600),
         ping_timeout: Duration::from_secs(600),
@@ -89,13 +89,13 @@ async fn a_session_that_does_not_connect_ends_soon() -> Result<()> {
     let poller = Poller::open(fixture.address).await?;
     let mut anna = fixture.websocket("anna").await?;
     for websocket in [&mut silent, &mut refused] {
-        // Engine.IO's farewell comes before the end.
+        // Engine.IO's close packet comes first.
         while let Some(packet) = websocket.hear().await? {
             assert_eq!(packet, "1");
         }
     }
     eventually("the polling session to end", async || {
-        // An answer without the session: a session would keep the poll waiting.
+        // The session does not exist any more: otherwise the poll would wait.
         poller.say("3").await.is_err()
     })
     .await;
@@ -104,7 +104,7 @@ async fn a_session_that_does_not_connect_ends_soon() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn before_it_has_connected_a_client_sends_nothing_long() -> Result<()> {
+async fn a_long_message_before_the_connect_is_refused() -> Result<()> {
     let fixture = Fixture::new().await?;
     let long = format!(r#"42["unheard_of","{}"]"#, "x".repeat(20_000));
     let stranger = Poller::open(fixture.address).await?;

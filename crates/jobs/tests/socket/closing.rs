@@ -3,9 +3,9 @@ use wakeline_testkit::soon;
 
 use crate::{fixture::Fixture, poller::request, recording_backend::WORKER, websocket::WebSocket};
 
-/// On a farewell Python's clients stay away; on a cut they come back.
+/// After a close packet Python's clients stay disconnected; after a cut they reconnect.
 #[tokio::test(flavor = "multi_thread")]
-async fn at_the_end_connections_are_cut_without_a_farewell() -> Result<()> {
+async fn shutdown_cuts_connections_without_a_close_packet() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut websocket = fixture.websocket("anna").await?;
     let join = format!(
@@ -25,13 +25,13 @@ async fn at_the_end_connections_are_cut_without_a_farewell() -> Result<()> {
     assert_eq!(fixture.sockets.connected(), 0);
     fixture
         .door
-        .is_told(&["joined anna:fs:x", "left anna:fs:x"])
+        .until_events(&["joined anna:fs:x", "left anna:fs:x"])
         .await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_comes_after_the_end() -> Result<()> {
+async fn no_connection_is_accepted_after_the_shutdown() -> Result<()> {
     let fixture = Fixture::new().await?;
     let poller = fixture.poller("ben").await?;
     fixture.sockets.close().await;

@@ -47,7 +47,7 @@ async fn without_a_known_token_the_connection_is_refused() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_is_one_namespace() -> Result<()> {
+async fn other_namespaces_are_refused() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut poller = Poller::open(fixture.address).await?;
     poller.say(r#"40/other,{"token":"anna"}"#).await?;
@@ -59,7 +59,7 @@ async fn there_is_one_namespace() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn older_protocols_and_strange_requests_are_refused() -> Result<()> {
+async fn older_protocols_and_malformed_requests_are_refused() -> Result<()> {
     let fixture = Fixture::new().await?;
     for query in [
         "",
@@ -80,7 +80,7 @@ async fn older_protocols_and_strange_requests_are_refused() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn past_the_limit_new_ones_are_refused_until_there_is_a_place() -> Result<()> {
+async fn connections_past_the_limit_are_refused_until_one_closes() -> Result<()> {
     let two = Limits {
         connections: 2,
         ..limits()

@@ -16,7 +16,7 @@ pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
 }
 
-/// Wide enough that no test meets one that it does not mean to.
+/// Limits so wide that a test meets only those that it sets.
 pub(crate) fn limits() -> Limits {
     Limits {
         connections: 100,

@@ -1,4 +1,4 @@
-//! A client that polls.
+//! A Socket.IO client that polls.
 
 use std::{collections::VecDeque, net::SocketAddr};
 
@@ -13,7 +13,7 @@ pub(crate) struct Poller {
     address: SocketAddr,
     pub(crate) sid: String,
     unread: VecDeque<String>,
-    /// How many packets there were in the largest answer.
+    /// The number of packets in the largest answer.
     pub(crate) most: usize,
 }
 
@@ -61,7 +61,7 @@ impl Poller {
         })
     }
 
-    /// Connects and reads what the server says to that.
+    /// Connects to the namespace and returns the server's answer.
     pub(crate) async fn connect(&mut self, token: &str) -> Result<String> {
         self.say(&format!(r#"40{{"token":"{token}"}}"#)).await?;
         self.hear().await

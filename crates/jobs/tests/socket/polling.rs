@@ -2,11 +2,11 @@ use anyhow::Result;
 
 use crate::{fixture::Fixture, websocket::WebSocket};
 
-/// What Python's client takes in one answer.
+/// The most packets that Python's client accepts in one answer.
 const MAX_PACKETS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_holds_no_more_than_python_takes() -> Result<()> {
+async fn an_answer_has_no_more_packets_than_python_engineio_accepts() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.poller("anna").await?;
     anna.say(r#"421["room_join",{"room_id":"r"}]"#).await?;
@@ -22,7 +22,7 @@ async fn an_answer_holds_no_more_than_python_takes() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_between_polling_and_the_websocket() -> Result<()> {
+async fn no_event_is_lost_by_the_upgrade_to_a_websocket() -> Result<()> {
     const MANY: usize = 400;
     let fixture = Fixture::new().await?;
     let mut anna = fixture.poller("anna").await?;
@@ -31,32 +31,32 @@ async fn nothing_is_lost_between_polling_and_the_websocket() -> Result<()> {
     for number in 0..MANY {
         fixture.emit("room:r", "number", &number.to_string());
     }
-    let mut heard = vec![anna.hear().await?];
+    let mut packets = vec![anna.hear().await?];
     let probing = tokio::spawn(WebSocket::probe(fixture.address, anna.sid.clone()));
     while !probing.is_finished() {
         anna.fetch().await?;
     }
-    heard.extend(anna.unread());
+    packets.extend(anna.unread());
     let mut websocket = probing.await??;
     websocket.say("5").await?;
     fixture.emit("room:r", "number", &MANY.to_string());
-    while !heard
+    while !packets
         .last()
         .is_some_and(|last| last.contains(&MANY.to_string()))
     {
-        heard.extend(websocket.hear().await?);
+        packets.extend(websocket.hear().await?);
     }
-    heard.retain(|packet| packet.starts_with("42"));
+    packets.retain(|packet| packet.starts_with("42"));
     let expected: Vec<String> = (0..=MANY)
         .map(|number| format!(r#"42["number",{number}]"#))
         .collect();
-    assert_eq!(heard, expected);
+    assert_eq!(packets, expected);
     assert_eq!(fixture.sockets.members("room:r"), 1);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_goes_over_before_it_connects() -> Result<()> {
+async fn a_session_may_upgrade_before_it_connects() -> Result<()> {
     let fixture = Fixture::new().await?;
     let poller = crate::poller::Poller::open(fixture.address).await?;
     let mut websocket = WebSocket::probe(fixture.address, poller.sid.clone()).await?;
@@ -72,7 +72,7 @@ async fn a_session_goes_over_before_it_connects() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_websocket_that_ends_half_way_ends_its_session() -> Result<()> {
+async fn a_websocket_that_closes_during_the_upgrade_ends_its_session() -> Result<()> {
     let fixture = Fixture::new().await?;
     let anna = fixture.poller("anna").await?;
     let here = async || fixture.sockets.connected() == 1;

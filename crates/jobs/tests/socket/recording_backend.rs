@@ -1,4 +1,4 @@
-//! The door behind the sockets: lets in whom it knows by name, and remembers what it was told.
+//! The service behind the sockets: accepts tokens that are names of users, and records its events.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -18,32 +18,32 @@ pub(crate) const WORKER: Uuid = Uuid::from_u128(7);
 
 #[derive(Default)]
 pub(crate) struct RecordingBackend {
-    told: Mutex<Vec<String>>,
-    /// Held while nobody is to be answered.
+    events: Mutex<Vec<String>>,
+    /// Locked while no decision is to be made.
     asking: RwLock<()>,
-    /// Set: who joins a provider's room is sent a first request at once.
+    /// If set, a socket that joins a provider's room is sent a first request at once.
     pub(crate) greets: OnceLock<std::sync::Weak<Sockets>>,
 }
 
 impl RecordingBackend {
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.events.lock().unwrap().clone()
     }
 
-    /// Until it is dropped, no question is answered.
-    pub(crate) async fn keep_silent(&self) -> RwLockWriteGuard<'_, ()> {
+    /// Until the guard is dropped, no decision is made.
+    pub(crate) async fn block_decisions(&self) -> RwLockWriteGuard<'_, ()> {
         self.asking.write().await
     }
 
-    pub(crate) async fn is_told(&self, what: &[&str]) {
-        eventually(&format!("{what:?} to be told"), async || {
-            self.told() == what
+    pub(crate) async fn until_events(&self, what: &[&str]) {
+        eventually(&format!("the events {what:?}"), async || {
+            self.events() == what
         })
         .await;
     }
 
     fn hear(&self, what: String) {
-        self.told.lock().unwrap().push(what);
+        self.events.lock().unwrap().push(what);
     }
 }
 
@@ -70,7 +70,7 @@ impl SocketBackend for RecordingBackend {
         self.may_serve_provider(caller, name, worker)
     }
 
-    /// Anna's is what is hers by its name, with the one worker there is.
+    /// Anna owns the jobs and providers of the room `anna`, with the one worker that exists.
     fn may_serve_provider(
         &self,
         caller: Caller,

@@ -38,13 +38,13 @@ async fn an_event_reaches_the_room_as_it_was_written() -> Result<()> {
     drop(outside);
     fixture
         .door
-        .is_told(&["joined anna:fs:x", "joined anna:fs:x"])
+        .until_events(&["joined anna:fs:x", "joined anna:fs:x"])
         .await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_follows_the_connection_at_once_is_done() -> Result<()> {
+async fn packets_right_after_the_connect_are_handled() -> Result<()> {
     let fixture = Fixture::new().await?;
     for _ in 0..50 {
         let mut anna = fixture.websocket("anna").await?;
@@ -59,7 +59,7 @@ async fn what_follows_the_connection_at_once_is_done() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_serve_does_not_join() -> Result<()> {
+async fn a_user_without_the_right_to_serve_does_not_join() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut ben = fixture.websocket("ben").await?;
     ben.say(&join("anna:fs:x")).await?;
@@ -72,12 +72,12 @@ async fn who_may_not_serve_does_not_join() -> Result<()> {
     root.say(job).await?;
     root.receive_all().await?;
     assert_eq!(fixture.sockets.members("jobs:anna:m:Rot"), 1);
-    assert!(fixture.door.told().is_empty());
+    assert!(fixture.door.events().is_empty());
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_another_form_is_ignored() -> Result<()> {
+async fn events_of_another_form_are_ignored() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut root = fixture.websocket("root").await?;
     for packet in [
@@ -90,7 +90,7 @@ async fn what_has_another_form_is_ignored() -> Result<()> {
         root.say(packet).await?;
     }
     root.receive_all().await?;
-    assert!(fixture.door.told().is_empty());
+    assert!(fixture.door.events().is_empty());
     assert_eq!(fixture.sockets.connected(), 1);
     Ok(())
 }
@@ -99,7 +99,7 @@ async fn what_has_another_form_is_ignored() -> Result<()> {
 async fn a_leave_does_not_overtake_its_join() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.websocket("anna").await?;
-    let silent = fixture.door.keep_silent().await;
+    let silent = fixture.door.block_decisions().await;
     anna.say(&join("anna:fs:x")).await?;
     anna.say(&leave("anna:fs:x")).await?;
     drop(silent);
@@ -107,32 +107,32 @@ async fn a_leave_does_not_overtake_its_join() -> Result<()> {
     assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
     fixture
         .door
-        .is_told(&["joined anna:fs:x", "left anna:fs:x"])
+        .until_events(&["joined anna:fs:x", "left anna:fs:x"])
         .await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_goes_while_it_is_asked_about_does_not_join() -> Result<()> {
+async fn a_client_that_disconnects_during_its_join_does_not_join() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.websocket("anna").await?;
     anna.receive_all().await?;
-    let silent = fixture.door.keep_silent().await;
+    let silent = fixture.door.block_decisions().await;
     anna.say(&join("anna:fs:x")).await?;
     drop(anna);
     eventually("it to be gone", async || fixture.sockets.connected() == 0).await;
     drop(silent);
-    // Asked after the one that went, and by the same lock.
+    // Decided after the join of the client that disconnected, under the same lock.
     let mut root = fixture.websocket("root").await?;
     root.say(&join("root:fs:y")).await?;
     root.receive_all().await?;
     assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
-    fixture.door.is_told(&["joined root:fs:y"]).await;
+    fixture.door.until_events(&["joined root:fs:y"]).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_door_hears_when_the_last_has_left() -> Result<()> {
+async fn the_service_is_notified_when_the_last_provider_socket_leaves() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut one = fixture.websocket("anna").await?;
     let two = fixture.poller("anna").await?;
@@ -143,7 +143,7 @@ async fn the_door_hears_when_the_last_has_left() -> Result<()> {
     three.receive_all().await?;
     two.say(&join("anna:fs:x")).await?;
     let joined = ["joined anna:fs:x"; 3];
-    fixture.door.is_told(&joined).await;
+    fixture.door.until_events(&joined).await;
     one.say(&leave("anna:fs:x")).await?;
     one.receive_all().await?;
     drop(three);
@@ -152,17 +152,17 @@ async fn the_door_hears_when_the_last_has_left() -> Result<()> {
     })
     .await;
     assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 1);
-    fixture.door.is_told(&joined).await;
-    // Engine.IO's farewell of one that polls.
+    fixture.door.until_events(&joined).await;
+    // Engine.IO's close packet of a polling client.
     two.say("1").await?;
-    let mut told = joined.to_vec();
-    told.push("left anna:fs:x");
-    fixture.door.is_told(&told).await;
+    let mut events = joined.to_vec();
+    events.push("left anna:fs:x");
+    fixture.door.until_events(&events).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_door_may_send_to_who_has_just_joined() -> Result<()> {
+async fn the_service_may_send_to_a_socket_that_just_joined() -> Result<()> {
     let fixture = Fixture::new().await?;
     fixture
         .door
@@ -182,7 +182,7 @@ async fn the_door_may_send_to_who_has_just_joined() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_enters_a_room_is_answered() -> Result<()> {
+async fn a_client_that_enters_a_room_gets_an_acknowledgement() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.poller("anna").await?;
     anna.say(r#"421["room_join",{"room_id":"r","client_type":"pyclient"}]"#)

@@ -26,13 +26,13 @@ async fn a_client_that_does_not_read_is_cut() -> Result<()> {
     let mut anna = fixture.websocket("anna").await?;
     anna.say(&join()).await?;
     anna.receive_all().await?;
-    // More than the connection holds, and less than its buffer: only the standstill tells.
+    // More than the connection holds and less than its buffer: only the standstill shows it.
     let long = format!("\"{}\"", "x".repeat(10_000));
     for _ in 0..5_000 {
         fixture.emit(ROOM, "long", &long);
     }
-    let told = ["joined anna:fs:x", "left anna:fs:x"];
-    fixture.door.is_told(&told).await;
+    let events = ["joined anna:fs:x", "left anna:fs:x"];
+    fixture.door.until_events(&events).await;
     assert_eq!(fixture.sockets.connected(), 0);
     Ok(())
 }
@@ -55,7 +55,7 @@ async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
     }
     fixture
         .door
-        .is_told(&["joined anna:fs:x", "left anna:fs:x"])
+        .until_events(&["joined anna:fs:x", "left anna:fs:x"])
         .await;
     assert_ne!(anna.poll().await?.status, 200);
     let again = fixture.poller("anna").await?;
@@ -72,7 +72,7 @@ async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.websocket("anna").await?;
     anna.receive_all().await?;
-    let _silent = fixture.door.keep_silent().await;
+    let _silent = fixture.door.block_decisions().await;
     let mut sent = Ok(());
     for _ in 0..5_000 {
         sent = anna.say(&join()).await;
@@ -86,7 +86,7 @@ async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
     Ok(())
 }
 
-/// Its client would wait for ever for what it has not joined.
+/// Otherwise the client would wait for ever for events of a room that it has not joined.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_whose_join_cannot_be_decided_is_cut() -> Result<()> {
     let fixture = Fixture::new().await?;

@@ -19,8 +19,8 @@ impl WebSocket {
         Ok(websocket)
     }
 
-    /// Begins to go over to a WebSocket with the session that was opened by polling. It is done
-    /// when the client says so, with a `5`.
+    /// Begins the upgrade of a polling session to a WebSocket. It is done
+    /// when the client sends a `5`.
     pub(crate) async fn probe(address: SocketAddr, sid: String) -> Result<Self> {
         let mut websocket = Self::raw(address, &format!("&sid={sid}")).await?;
         websocket.say("2probe").await?;
@@ -49,7 +49,7 @@ impl WebSocket {
         loop {
             match soon("a packet", self.0.next()).await {
                 Some(Ok(Message::Text(packet))) if packet == "2" => {
-                    // What comes next shows whether it has ended.
+                    // The next message shows whether the connection has ended.
                     let _ = self.say("3").await;
                 }
                 Some(Ok(Message::Text(packet))) => return Ok(Some(packet.to_string())),
@@ -59,7 +59,7 @@ impl WebSocket {
         }
     }
 
-    /// Everything that was sent before is done when this is answered.
+    /// Sends a packet that is answered, so that every packet before it has been handled.
     pub(crate) async fn receive_all(&mut self) -> Result<()> {
         self.say(r#"4277["room_join",{"room_id":"settled"}]"#)
             .await?;

@@ -1,4 +1,4 @@
-//! A database of the test's own, and what a test does to it past the store.
+//! A database of the test's own, and the steps of tests that bypass the store.
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use wakeline_jobs::store::{
 };
 use wakeline_testkit::{DatabaseKind, OpenStore, TestClock, TestDatabase};
 
-/// What the sweep measures time by.
+/// The columns by which the sweep measures time.
 const TIMES: [&str; 4] = [
     "jobs_worker SET beat_at = beat_at",
     "jobs_task SET completed_at = completed_at",
@@ -47,8 +47,8 @@ impl Database {
         }
     }
 
-    /// Lets `time` pass without waiting for it. PostgreSQL's clock cannot be set, so what there is
-    /// becomes older instead.
+    /// Lets `time` pass without waiting for it. PostgreSQL's clock cannot be set, so the rows
+    /// become older instead.
     pub(crate) async fn pass(&self, time: Duration) {
         if !self.is_postgres() {
             return self.clock.advance(time);

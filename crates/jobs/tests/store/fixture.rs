@@ -1,4 +1,4 @@
-//! What a case begins with: a store, two users, and short words for the steps.
+//! The fixture of a case: a store, two users, and short names for its calls.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::database::Database;
 
 pub(crate) const SECOND: i64 = 1_000_000;
 
-/// Nothing is over before a minute; a task is kept for an hour.
+/// Workers are lost after a minute; ended tasks are kept for an hour.
 pub(crate) const TERMS: SweepAges = SweepAges {
     worker: 60 * SECOND,
     internal: 600 * SECOND,
@@ -69,7 +69,7 @@ impl Fixture {
         worker
     }
 
-    /// Anna's worker does it.
+    /// Registers the job with Anna's worker.
     pub(crate) async fn job(&self, name: &str, worker: Uuid) -> Job {
         self.job_with(name, worker, 0).await
     }
@@ -119,7 +119,7 @@ impl Fixture {
         self.store.task(task).await.unwrap().unwrap()
     }
 
-    /// By somebody who may do everything.
+    /// An update by a superuser.
     pub(crate) async fn set(&self, task: Uuid, status: Status) -> UpdateOutcome {
         self.update(task, self.ben, true, status).await
     }
@@ -142,7 +142,7 @@ impl Fixture {
         self.store.update(update).done().await
     }
 
-    /// Claimed, running and completed by Anna's worker.
+    /// Claims, starts and completes the next task with Anna's worker.
     pub(crate) async fn complete(&self, worker: Uuid) -> Uuid {
         let task = self.claim(worker).await.expect("a task to be done");
         for status in [Status::Running, Status::Completed] {
@@ -171,7 +171,7 @@ impl Fixture {
         self.store.sweep(terms).done().await
     }
 
-    /// Ids and places in the line of a page of the room's tasks, newest first.
+    /// The ids and queue positions of a page of the room's tasks, newest first.
     pub(crate) async fn places(&self, room: &str, page: Page) -> Vec<(Uuid, Option<i64>)> {
         let tasks = self.store.tasks(of(room), page).await.unwrap().items;
         let shown = |task: &Task| (task.id, task.queue_position);

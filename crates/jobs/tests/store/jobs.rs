@@ -13,7 +13,7 @@ fn names(jobs: &ListPage<Job>) -> Vec<String> {
     jobs.items.iter().map(|job| job.name.to_string()).collect()
 }
 
-pub(crate) async fn who_registers_without_a_worker_gets_one(fixture: Fixture) {
+pub(crate) async fn a_registration_without_a_worker_creates_one(fixture: Fixture) {
     let new = NewJob {
         schema: r#"{"type":"object"}"#.to_owned(),
         max_retries: 3,
@@ -43,7 +43,7 @@ pub(crate) async fn who_registers_without_a_worker_gets_one(fixture: Fixture) {
     assert_eq!(fixture.known("r:modifiers:a").await, None);
 }
 
-pub(crate) async fn several_workers_do_one_job(fixture: Fixture) {
+pub(crate) async fn several_workers_register_one_job(fixture: Fixture) {
     let one = fixture.worker().await;
     let first = fixture.job(JOB, one).await;
     let bens = fixture.store.create_worker(fixture.ben).done().await.id;
@@ -62,7 +62,7 @@ pub(crate) async fn several_workers_do_one_job(fixture: Fixture) {
     }
 }
 
-pub(crate) async fn a_worker_of_nobody_or_another_is_refused(fixture: Fixture) {
+pub(crate) async fn an_unknown_or_foreign_worker_is_refused(fixture: Fixture) {
     let annas = fixture.worker().await;
     for worker in [annas, Uuid::new_v4()] {
         let new = new_job(JOB, fixture.ben, Some(worker));
@@ -86,7 +86,7 @@ pub(crate) async fn another_schema_is_refused(fixture: Fixture) {
     assert_eq!(workers.total, 1, "no worker was made for it");
 }
 
-pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(fixture: Fixture) {
+pub(crate) async fn a_new_schema_of_an_internal_job_replaces_the_old_one(fixture: Fixture) {
     const OWN: &str = "@internal:modifiers:Rotate";
     let worker = fixture.worker().await;
     let job = fixture.job(OWN, worker).await;
@@ -108,14 +108,14 @@ pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(fixtur
     assert_eq!(fixture.known(OWN).await, Some(expected));
 }
 
-pub(crate) async fn the_last_to_register_says_how_often_it_is_retried(fixture: Fixture) {
+pub(crate) async fn the_last_registration_sets_the_number_of_retries(fixture: Fixture) {
     let worker = fixture.worker_of_retried(JOB, 1).await;
     let job = fixture.job_with(JOB, worker, 5).await;
     assert_eq!(job.max_retries, 5);
     assert_eq!(fixture.known(JOB).await, Some(job));
 }
 
-pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
+pub(crate) async fn jobs_are_listed_newest_first(fixture: Fixture) {
     let worker = fixture.worker().await;
     let all = [
         "r:modifiers:a",

@@ -1,4 +1,4 @@
-//! Pages of tasks, and their places in the line.
+//! Pages of tasks, and their queue positions.
 
 use uuid::Uuid;
 use wakeline_jobs::{
@@ -18,7 +18,7 @@ async fn two_jobs(fixture: &Fixture) -> Uuid {
     worker
 }
 
-pub(crate) async fn places_are_counted_in_each_job(fixture: Fixture) {
+pub(crate) async fn queue_positions_count_per_job(fixture: Fixture) {
     two_jobs(&fixture).await;
     let mut expected = Vec::new();
     for (room, job, place) in [
@@ -37,7 +37,7 @@ pub(crate) async fn places_are_counted_in_each_job(fixture: Fixture) {
         }
     }
     assert_eq!(fixture.places("r", ALL).await, expected);
-    // A page begins in the middle of the line.
+    // A page that begins in the middle of the queue.
     for limit in 1..=5 {
         let mut seen = Vec::new();
         for offset in (0..5).step_by(limit) {
@@ -48,7 +48,7 @@ pub(crate) async fn places_are_counted_in_each_job(fixture: Fixture) {
     }
 }
 
-pub(crate) async fn places_move_up(fixture: Fixture) {
+pub(crate) async fn queue_positions_move_up_as_tasks_are_claimed(fixture: Fixture) {
     let worker = two_jobs(&fixture).await;
     let mut tasks = Vec::new();
     for job in [A, B, A, A, B, A] {
@@ -73,7 +73,7 @@ pub(crate) async fn places_move_up(fixture: Fixture) {
     expect([None, Some(1), Some(1), None, None, None]).await;
 }
 
-pub(crate) async fn they_are_chosen_by_room_job_and_state(fixture: Fixture) {
+pub(crate) async fn tasks_are_filtered_by_room_job_and_state(fixture: Fixture) {
     let worker = two_jobs(&fixture).await;
     let a = fixture.known(A).await.unwrap().id;
     let mut tasks = Vec::new();

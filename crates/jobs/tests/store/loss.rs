@@ -1,4 +1,4 @@
-//! What goes with a worker.
+//! The tasks, jobs and providers of a lost worker.
 
 use wakeline_jobs::{
     page::Page,
@@ -9,7 +9,7 @@ use crate::fixture::{ALL, Fixture, named};
 
 const JOB: &str = "r:modifiers:Rotate";
 
-pub(crate) async fn its_tasks_fail(fixture: Fixture) {
+pub(crate) async fn the_tasks_of_a_lost_worker_fail(fixture: Fixture) {
     let (worker, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, worker).await;
     fixture.job(JOB, other).await;
@@ -48,7 +48,9 @@ pub(crate) async fn its_tasks_fail(fixture: Fixture) {
     assert_eq!(refused.await, UpdateOutcome::NotClaimed);
 }
 
-pub(crate) async fn they_are_tried_again_so_many_times(fixture: Fixture) {
+pub(crate) async fn the_tasks_of_a_lost_worker_are_retried_as_often_as_the_job_allows(
+    fixture: Fixture,
+) {
     let mut worker = fixture.worker_of_retried(JOB, 2).await;
     let task = fixture.submit(JOB).await.id;
     fixture.submit(JOB).await;
@@ -80,7 +82,7 @@ pub(crate) async fn they_are_tried_again_so_many_times(fixture: Fixture) {
     assert_ne!(fixture.claim(worker).await, Some(task));
 }
 
-pub(crate) async fn a_job_whose_tasks_go_back_stays(fixture: Fixture) {
+pub(crate) async fn a_job_whose_tasks_are_retried_outlives_its_last_worker(fixture: Fixture) {
     let worker = fixture.worker_of_retried(JOB, 1).await;
     fixture.submit(JOB).await;
     fixture.claim(worker).await;
@@ -88,7 +90,7 @@ pub(crate) async fn a_job_whose_tasks_go_back_stays(fixture: Fixture) {
     assert!(fixture.known(JOB).await.unwrap().workers.is_empty());
 }
 
-pub(crate) async fn its_providers_and_links_go(fixture: Fixture) {
+pub(crate) async fn the_providers_and_job_links_of_a_lost_worker_are_deleted(fixture: Fixture) {
     let (worker, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, worker).await;
     fixture.job("s:modifiers:b", worker).await;

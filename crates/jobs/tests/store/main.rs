@@ -19,79 +19,79 @@ mod workers;
 wakeline_testkit::conformance! {
     crate::fixture::Fixture;
     workers:
-        only_its_owner_sends_heartbeats,
-        several_workers_have_a_heartbeat_in_one_step,
-        it_is_known_whose_it_is,
-        only_its_owner_removes_it,
-        they_are_listed_newest_first,
-        a_room_sees_those_that_do_its_jobs;
+        only_the_owner_of_a_worker_sends_its_heartbeats,
+        one_write_stores_the_heartbeats_of_several_workers,
+        the_owner_of_a_worker_is_found,
+        only_its_owner_or_the_server_removes_a_worker,
+        workers_are_listed_newest_first,
+        a_room_lists_the_workers_of_its_jobs;
     jobs:
-        who_registers_without_a_worker_gets_one,
-        several_workers_do_one_job,
-        a_worker_of_nobody_or_another_is_refused,
+        a_registration_without_a_worker_creates_one,
+        several_workers_register_one_job,
+        an_unknown_or_foreign_worker_is_refused,
         another_schema_is_refused,
-        another_schema_of_the_servers_own_job_takes_its_place,
-        the_last_to_register_says_how_often_it_is_retried,
-        they_are_listed_newest_first;
+        a_new_schema_of_an_internal_job_replaces_the_old_one,
+        the_last_registration_sets_the_number_of_retries,
+        jobs_are_listed_newest_first;
     tasks:
         a_task_is_as_it_was_submitted,
         without_a_job_there_is_no_task,
-        a_task_may_need_somebody_who_does_it,
-        only_the_owner_claims_for_a_worker,
-        who_has_waited_longest_comes_first,
-        a_claim_goes_back_to_its_place,
-        a_claim_that_went_back_has_cost_no_retry,
-        every_state_leads_where_it_may,
-        only_its_workers_owner_updates_it,
-        a_worker_that_says_which_it_is_updates_only_its_own,
-        who_has_submitted_it_takes_it_back_while_it_is_pending,
-        its_end_says_why,
-        a_superuser_claims_for_nobody,
-        a_job_registered_later_is_claimed_from;
+        a_task_that_needs_a_worker_is_refused_without_one,
+        only_the_owner_of_a_worker_claims_for_it,
+        the_task_that_waited_longest_is_claimed_first,
+        a_released_task_gets_its_place_in_the_queue_back,
+        a_released_claim_costs_no_retry,
+        only_allowed_transitions_between_states_are_done,
+        only_the_owner_of_its_worker_updates_a_task,
+        an_update_with_a_worker_id_needs_that_worker_to_have_the_task,
+        a_submitter_cancels_a_task_while_it_is_pending,
+        the_end_of_a_task_keeps_its_error,
+        a_task_that_a_superuser_claims_has_no_worker,
+        a_worker_that_registers_later_claims_older_tasks;
     lists:
-        places_are_counted_in_each_job,
-        places_move_up,
-        they_are_chosen_by_room_job_and_state;
+        queue_positions_count_per_job,
+        queue_positions_move_up_as_tasks_are_claimed,
+        tasks_are_filtered_by_room_job_and_state;
     orphans:
-        with_its_last_worker_it_is_gone,
-        while_somebody_waits_for_it_it_stays,
+        a_job_without_tasks_is_deleted_with_its_last_worker,
+        a_job_with_pending_tasks_outlives_its_last_worker,
         a_job_with_workers_is_no_orphan,
-        what_the_server_does_itself_stays,
-        it_comes_back_with_another_schema,
-        while_it_stays_its_schema_does;
+        an_internal_job_outlives_its_last_worker,
+        a_deleted_job_may_be_registered_with_another_schema,
+        a_job_that_outlives_its_workers_keeps_its_schema;
     loss:
-        its_tasks_fail,
-        they_are_tried_again_so_many_times,
-        a_job_whose_tasks_go_back_stays,
-        its_providers_and_links_go;
+        the_tasks_of_a_lost_worker_fail,
+        the_tasks_of_a_lost_worker_are_retried_as_often_as_the_job_allows,
+        a_job_whose_tasks_are_retried_outlives_its_last_worker,
+        the_providers_and_job_links_of_a_lost_worker_are_deleted;
     sweeping:
-        nothing_is_nothing,
+        a_sweep_of_an_empty_store_deletes_nothing,
         only_a_silent_worker_is_lost,
-        a_providers_beat_is_its_workers,
-        it_is_done_in_slices,
-        a_task_of_the_server_itself_may_take_too_long,
-        ended_tasks_are_forgotten,
-        a_deleted_job_goes_with_its_last_task;
+        a_heartbeat_of_a_provider_is_one_of_its_worker,
+        a_sweep_removes_a_limited_number_of_workers,
+        an_internal_task_over_its_time_fails,
+        ended_tasks_are_deleted_after_their_time,
+        the_row_of_a_deleted_job_goes_with_its_last_task;
     providers:
-        it_is_as_it_was_registered,
-        who_registers_without_a_worker_gets_one,
-        every_registration_counts,
-        only_a_superuser_takes_over,
-        a_worker_of_nobody_or_another_is_refused,
-        they_are_found_by_name,
+        a_provider_has_the_fields_of_its_registration,
+        a_registration_without_a_worker_creates_one,
+        every_registration_increments_the_version,
+        only_a_superuser_takes_a_provider_over,
+        an_unknown_or_foreign_worker_is_refused,
+        providers_are_found_by_name,
         the_newest_of_a_category_is_found,
-        they_are_listed_newest_first,
-        of_the_servers_own_only_some_are_listed,
-        only_its_owner_removes_and_touches_it;
+        providers_are_listed_newest_first,
+        only_the_named_internal_providers_are_listed,
+        only_its_owner_removes_a_provider_or_sends_its_heartbeat;
     ready:
-        who_can_be_answered;
+        the_waiters_that_can_be_answered_are_found;
     races:
         every_task_is_claimed_once,
-        no_task_is_left_with_a_worker_that_is_gone,
-        a_job_is_not_deleted_under_who_registers_it,
-        a_task_is_not_left_in_a_job_that_is_gone,
-        of_two_that_take_a_task_back_one_does,
-        a_job_removed_while_it_is_registered_is_made_anew;
+        no_task_stays_with_a_worker_that_was_removed,
+        a_job_is_not_deleted_while_a_worker_registers_it,
+        no_task_stays_in_a_job_that_was_deleted,
+        a_task_is_either_cancelled_or_claimed,
+        a_job_deleted_during_its_registration_is_created_again;
     random:
         random_sequences_follow_the_model;
 }

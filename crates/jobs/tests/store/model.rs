@@ -1,4 +1,4 @@
-//! What the store promises, in memory and as plainly as possible.
+//! A model of the store in memory, as simple as possible.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Task {
     retries: i32,
 }
 
-/// What became of an update.
+/// The outcome of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelOutcome {
     NotClaimed,
@@ -27,9 +27,9 @@ pub(crate) enum ModelOutcome {
 
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// Whose each is.
+    /// The owner of each worker.
     pub(crate) workers: BTreeMap<Uuid, Uuid>,
-    /// Who does each job; `None` while there is no such job.
+    /// The workers of each job; `None` while the job does not exist.
     pub(crate) jobs: Vec<Option<Vec<Uuid>>>,
     /// Retries of each job.
     retries: Vec<i32>,
@@ -47,7 +47,7 @@ impl Model {
         }
     }
 
-    /// Whether it is new.
+    /// Returns whether the job is new.
     pub(crate) fn register(&mut self, job: usize, worker: Uuid) -> bool {
         let is_new = self.jobs[job].is_none();
         let workers = self.jobs[job].get_or_insert_default();
@@ -121,7 +121,7 @@ impl Model {
         }
     }
 
-    /// Its tasks that were lost.
+    /// Returns the lost tasks of the worker.
     pub(crate) fn remove(&mut self, worker: Uuid) -> Vec<Uuid> {
         self.workers.remove(&worker);
         let mut lost = Vec::new();
@@ -155,7 +155,7 @@ impl Model {
         lost
     }
 
-    /// From 1 on, while it is pending.
+    /// The queue position from 1 on, while the task is pending.
     pub(crate) fn place(&self, index: usize) -> Option<i64> {
         let task = &self.tasks[index];
         let before = self.tasks[..index].iter();

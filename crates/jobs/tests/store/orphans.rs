@@ -1,4 +1,4 @@
-//! Jobs that nobody does.
+//! Jobs without workers.
 
 use wakeline_jobs::{
     job::{JobRegistration, NewJob},
@@ -10,7 +10,7 @@ use crate::fixture::{ALL, Fixture, named, new_job, new_task};
 
 const JOB: &str = "r:modifiers:Rotate";
 
-pub(crate) async fn with_its_last_worker_it_is_gone(fixture: Fixture) {
+pub(crate) async fn a_job_without_tasks_is_deleted_with_its_last_worker(fixture: Fixture) {
     let (one, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, one).await;
     fixture.job(JOB, other).await;
@@ -28,7 +28,7 @@ pub(crate) async fn with_its_last_worker_it_is_gone(fixture: Fixture) {
     assert_eq!(refused.unwrap(), SubmitOutcome::NoJob);
 }
 
-pub(crate) async fn while_somebody_waits_for_it_it_stays(fixture: Fixture) {
+pub(crate) async fn a_job_with_pending_tasks_outlives_its_last_worker(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let (first, second) = (fixture.submit(JOB).await.id, fixture.submit(JOB).await.id);
     fixture.remove(worker).await;
@@ -54,13 +54,13 @@ pub(crate) async fn a_job_with_workers_is_no_orphan(fixture: Fixture) {
     assert!(fixture.known(JOB).await.is_some());
 }
 
-pub(crate) async fn what_the_server_does_itself_stays(fixture: Fixture) {
+pub(crate) async fn an_internal_job_outlives_its_last_worker(fixture: Fixture) {
     let worker = fixture.worker_of("@internal:modifiers:a").await;
     fixture.remove(worker).await;
     assert!(fixture.known("@internal:modifiers:a").await.is_some());
 }
 
-pub(crate) async fn it_comes_back_with_another_schema(fixture: Fixture) {
+pub(crate) async fn a_deleted_job_may_be_registered_with_another_schema(fixture: Fixture) {
     let worker = fixture.worker().await;
     let job = fixture.job(JOB, worker).await;
     fixture.submit(JOB).await;
@@ -88,7 +88,7 @@ pub(crate) async fn it_comes_back_with_another_schema(fixture: Fixture) {
     assert_eq!(fixture.task(ended).await.job_name, JOB);
 }
 
-pub(crate) async fn while_it_stays_its_schema_does(fixture: Fixture) {
+pub(crate) async fn a_job_that_outlives_its_workers_keeps_its_schema(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     fixture.remove(worker).await;

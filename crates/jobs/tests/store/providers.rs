@@ -11,7 +11,7 @@ use crate::fixture::{ALL, Fixture, named, new_provider, page};
 
 const NAME: &str = "r:filesystem:a:b/c";
 
-pub(crate) async fn it_is_as_it_was_registered(fixture: Fixture) {
+pub(crate) async fn a_provider_has_the_fields_of_its_registration(fixture: Fixture) {
     let worker = fixture.worker().await;
     let new = NewProvider {
         schema: r#"{"path":{"type":"string"}}"#.to_owned(),
@@ -40,7 +40,7 @@ pub(crate) async fn it_is_as_it_was_registered(fixture: Fixture) {
     assert_eq!(fixture.store.provider(Uuid::new_v4()).await.unwrap(), None);
 }
 
-pub(crate) async fn who_registers_without_a_worker_gets_one(fixture: Fixture) {
+pub(crate) async fn a_registration_without_a_worker_creates_one(fixture: Fixture) {
     let worker = fixture.provider(NAME, None).await.worker.unwrap();
     let owner = fixture.store.worker_owner(worker).await.unwrap();
     assert_eq!(owner, Some(fixture.anna));
@@ -49,7 +49,7 @@ pub(crate) async fn who_registers_without_a_worker_gets_one(fixture: Fixture) {
     assert_eq!(fixture.store.workers(ALL).await.unwrap().total, 1);
 }
 
-pub(crate) async fn every_registration_counts(fixture: Fixture) {
+pub(crate) async fn every_registration_increments_the_version(fixture: Fixture) {
     let first = fixture.provider(NAME, None).await;
     let worker = fixture.worker().await;
     for version in 2..5 {
@@ -78,7 +78,7 @@ pub(crate) async fn every_registration_counts(fixture: Fixture) {
     assert_ne!(again.id, first.id, "what the old one answered is not its");
 }
 
-pub(crate) async fn only_a_superuser_takes_over(fixture: Fixture) {
+pub(crate) async fn only_a_superuser_takes_a_provider_over(fixture: Fixture) {
     let first = fixture.provider(NAME, None).await;
     let bens = new_provider(NAME, fixture.ben, None);
     let refused = fixture.store.register_provider(bens.clone()).done().await;
@@ -103,12 +103,12 @@ pub(crate) async fn only_a_superuser_takes_over(fixture: Fixture) {
     let annas = new_provider(NAME, fixture.anna, None);
     let refused = fixture.store.register_provider(annas).done().await;
     assert_eq!(refused, ProviderRegistration::NotOwner);
-    // It went over to Ben's worker, and stays when Anna's goes.
+    // Ben's worker has the provider now, which stays when Anna's worker is removed.
     fixture.remove(first.worker.unwrap()).await;
     assert!(fixture.store.provider(first.id).await.unwrap().is_some());
 }
 
-pub(crate) async fn a_worker_of_nobody_or_another_is_refused(fixture: Fixture) {
+pub(crate) async fn an_unknown_or_foreign_worker_is_refused(fixture: Fixture) {
     let annas = fixture.worker().await;
     for worker in [annas, Uuid::new_v4()] {
         let new = NewProvider {
@@ -122,7 +122,7 @@ pub(crate) async fn a_worker_of_nobody_or_another_is_refused(fixture: Fixture) {
     assert_eq!(found.unwrap(), [None]);
 }
 
-pub(crate) async fn they_are_found_by_name(fixture: Fixture) {
+pub(crate) async fn providers_are_found_by_name(fixture: Fixture) {
     let one = fixture.provider("r:fs:a", None).await;
     let other = fixture.provider("@global:fs:a", None).await;
     let names = ["r:fs:a", "nowhere:fs:a", "@global:fs:a", "r:fs:a", "r:fs:A"];
@@ -136,7 +136,7 @@ pub(crate) async fn they_are_found_by_name(fixture: Fixture) {
     assert_eq!(none, []);
 }
 
-pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
+pub(crate) async fn providers_are_listed_newest_first(fixture: Fixture) {
     let mut all = Vec::new();
     for name in ["r:fs:a", "@global:fs:a", "other:fs:a", "r:fs:b"] {
         all.insert(0, fixture.provider(name, None).await);
@@ -156,7 +156,7 @@ pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
     assert_eq!((nothing.items.len(), nothing.total), (0, 0));
 }
 
-pub(crate) async fn of_the_servers_own_only_some_are_listed(fixture: Fixture) {
+pub(crate) async fn only_the_named_internal_providers_are_listed(fixture: Fixture) {
     for name in ["r:fs:a", "@internal:fs:a", "@internal:fs:b", "other:fs:b"] {
         fixture.provider(name, None).await;
     }
@@ -179,7 +179,7 @@ pub(crate) async fn of_the_servers_own_only_some_are_listed(fixture: Fixture) {
     assert_eq!(list(&["r"], Some(one)).await, "r:fs:a");
 }
 
-pub(crate) async fn only_its_owner_removes_and_touches_it(fixture: Fixture) {
+pub(crate) async fn only_its_owner_removes_a_provider_or_sends_its_heartbeat(fixture: Fixture) {
     let provider = fixture.provider(NAME, None).await;
     let (anna, ben) = (Some(fixture.anna), Some(fixture.ben));
     let touch = |id, user| fixture.store.touch_provider(id, user);

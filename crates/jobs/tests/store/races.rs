@@ -1,4 +1,4 @@
-//! Two nodes at the same moment.
+//! Concurrent calls on two nodes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,7 +20,7 @@ const TASKS: usize = 200;
 const CLAIMERS: usize = 16;
 const ROUNDS: usize = 40;
 
-/// Until there is nothing.
+/// Claims until there is no task left.
 async fn claim_all(store: Arc<dyn Store>, worker: Uuid, user: Uuid) -> Vec<Uuid> {
     let mut claimed = Vec::new();
     loop {
@@ -39,7 +39,7 @@ pub(crate) async fn every_task_is_claimed_once(fixture: Fixture) {
     let mut workers = Vec::new();
     for number in 0..CLAIMERS {
         let worker = fixture.worker().await;
-        // Each does two of the three jobs.
+        // Each worker has two of the three jobs.
         for job in [number, number + 1] {
             fixture.job(jobs[job % jobs.len()], worker).await;
         }
@@ -70,7 +70,7 @@ pub(crate) async fn every_task_is_claimed_once(fixture: Fixture) {
     assert_eq!(BTreeSet::from_iter(claimed), tasks, "none lost");
 }
 
-pub(crate) async fn no_task_is_left_with_a_worker_that_is_gone(fixture: Fixture) {
+pub(crate) async fn no_task_stays_with_a_worker_that_was_removed(fixture: Fixture) {
     let other = fixture.database.store().await;
     for _ in 0..ROUNDS {
         let (worker, stays) = (fixture.worker().await, fixture.worker().await);
@@ -107,7 +107,7 @@ pub(crate) async fn no_task_is_left_with_a_worker_that_is_gone(fixture: Fixture)
     }
 }
 
-pub(crate) async fn a_job_is_not_deleted_under_who_registers_it(fixture: Fixture) {
+pub(crate) async fn a_job_is_not_deleted_while_a_worker_registers_it(fixture: Fixture) {
     let other = fixture.database.store().await;
     for _ in 0..ROUNDS {
         let (goes, comes) = (fixture.worker().await, fixture.worker().await);
@@ -129,7 +129,7 @@ pub(crate) async fn a_job_is_not_deleted_under_who_registers_it(fixture: Fixture
     }
 }
 
-pub(crate) async fn a_task_is_not_left_in_a_job_that_is_gone(fixture: Fixture) {
+pub(crate) async fn no_task_stays_in_a_job_that_was_deleted(fixture: Fixture) {
     let other = fixture.database.store().await;
     for _ in 0..ROUNDS {
         let worker = fixture.worker().await;
@@ -154,7 +154,7 @@ pub(crate) async fn a_task_is_not_left_in_a_job_that_is_gone(fixture: Fixture) {
     assert_eq!(fixture.database.count(pending).await, 0);
 }
 
-pub(crate) async fn of_two_that_take_a_task_back_one_does(fixture: Fixture) {
+pub(crate) async fn a_task_is_either_cancelled_or_claimed(fixture: Fixture) {
     let other = fixture.database.store().await;
     let worker = fixture.worker_of(JOB).await;
     for _ in 0..ROUNDS {
@@ -164,7 +164,7 @@ pub(crate) async fn of_two_that_take_a_task_back_one_does(fixture: Fixture) {
             tokio::join!(cancel, other.claim(worker, fixture.anna).commit_alone());
         let is_cancelled = matches!(cancelled, wakeline_jobs::task::UpdateOutcome::Done { .. });
         let is_claimed = matches!(claimed.unwrap(), ClaimOutcome::Task(_));
-        // Busy while it is taken back, or both: never.
+        // The task is never both cancelled and claimed.
         assert!(!(is_cancelled && is_claimed));
         let expected = if is_cancelled {
             Status::Cancelled
@@ -177,9 +177,9 @@ pub(crate) async fn of_two_that_take_a_task_back_one_does(fixture: Fixture) {
     assert_eq!(all.total, i64::try_from(ROUNDS).unwrap());
 }
 
-/// The sweep removes a deleted job for good while it is registered again. Only where sessions are
-/// beside each other can it be so close.
-pub(crate) async fn a_job_removed_while_it_is_registered_is_made_anew(fixture: Fixture) {
+/// The sweep deletes the row of a deleted job while the job is registered again. Only on
+/// PostgreSQL, where sessions run concurrently.
+pub(crate) async fn a_job_deleted_during_its_registration_is_created_again(fixture: Fixture) {
     let worker = fixture.worker().await;
     let old = fixture.job(JOB, worker).await;
     fixture.remove(worker).await;

@@ -3,7 +3,7 @@ use wakeline_jobs::{task::Status, topic::Wait};
 
 use crate::fixture::{Fixture, named};
 
-pub(crate) async fn who_can_be_answered(fixture: Fixture) {
+pub(crate) async fn the_waiters_that_can_be_answered_are_found(fixture: Fixture) {
     let worker = fixture.worker().await;
     let (idle, busy) = (
         fixture.job("r:modifiers:idle", worker).await.id,
@@ -20,7 +20,7 @@ pub(crate) async fn who_can_be_answered(fixture: Fixture) {
     fixture.job("r:modifiers:busy", waiting).await;
     fixture.job("r:modifiers:idle", bored).await;
     let waits = vec![
-        // Something to do for it, nothing to do, and gone.
+        // A worker with a pending task, one without, and a removed one.
         Wait::Worker(waiting),
         Wait::Worker(bored),
         Wait::Worker(unknown),
@@ -31,7 +31,7 @@ pub(crate) async fn who_can_be_answered(fixture: Fixture) {
         Wait::Task(claimed),
         Wait::Task(pending),
         Wait::Task(cancelled),
-        // Forgotten meanwhile: whoever waits for it is to be told.
+        // Deleted meanwhile: a caller that waits for it is answered.
         Wait::Task(unknown),
         Wait::Provider(named("r:fs:a")),
     ];

@@ -12,14 +12,14 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What a test takes on PostgreSQL is passed there too.
+/// On PostgreSQL the time of the test itself passes too.
 fn assert_about(next: Option<i64>, seconds: i64) {
     let next = next.expect("something is over one day");
     let about = (seconds - 20) * SECOND..=seconds * SECOND;
     assert!(about.contains(&next), "{next} is not about {seconds} s");
 }
 
-pub(crate) async fn nothing_is_nothing(fixture: Fixture) {
+pub(crate) async fn a_sweep_of_an_empty_store_deletes_nothing(fixture: Fixture) {
     let swept = fixture.sweep(TERMS).await;
     assert_eq!(
         (swept.next, swept.deleted_tasks, swept.is_more),
@@ -52,7 +52,7 @@ pub(crate) async fn only_a_silent_worker_is_lost(fixture: Fixture) {
     assert_eq!(fixture.known(JOB).await, None);
 }
 
-pub(crate) async fn a_providers_beat_is_its_workers(fixture: Fixture) {
+pub(crate) async fn a_heartbeat_of_a_provider_is_one_of_its_worker(fixture: Fixture) {
     let provider = fixture.provider("r:fs:a", None).await;
     fixture.database.pass(seconds(40)).await;
     let touched = fixture
@@ -65,7 +65,7 @@ pub(crate) async fn a_providers_beat_is_its_workers(fixture: Fixture) {
     assert_about(swept.next, 20);
 }
 
-pub(crate) async fn it_is_done_in_slices(fixture: Fixture) {
+pub(crate) async fn a_sweep_removes_a_limited_number_of_workers(fixture: Fixture) {
     for number in 0..5 {
         let worker = fixture.worker().await;
         fixture.job(&format!("r:modifiers:{number}"), worker).await;
@@ -79,11 +79,11 @@ pub(crate) async fn it_is_done_in_slices(fixture: Fixture) {
         assert_eq!(swept.is_more, expected == 2);
         lost.extend(swept.loss.jobs.into_iter().map(|job| job.name));
     }
-    // Who was silent longest goes first.
+    // The worker that was silent longest is removed first.
     assert_eq!(lost, ["0", "1", "2", "3", "4"]);
 }
 
-pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(fixture: Fixture) {
+pub(crate) async fn an_internal_task_over_its_time_fails(fixture: Fixture) {
     let worker = fixture.worker_of(INTERNAL).await;
     fixture.job(JOB, worker).await;
     let (claimed, running) = (
@@ -115,7 +115,7 @@ pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(fixture: Fixtu
     assert_eq!(failed.status, Status::Failed);
     assert_eq!(failed.error.as_deref(), Some("Internal worker timeout"));
     assert!(failed.completed_at.is_some());
-    // The one that was started later has its time from then on.
+    // The time of the task that was started later counts from its start.
     assert_about(swept.next, 299);
     fixture.database.pass(seconds(300)).await;
     let swept = fixture.sweep(terms).await;
@@ -124,7 +124,7 @@ pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(fixture: Fixtu
     assert_eq!(fixture.task(other).await.status, Status::Claimed);
 }
 
-pub(crate) async fn ended_tasks_are_forgotten(fixture: Fixture) {
+pub(crate) async fn ended_tasks_are_deleted_after_their_time(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let mut ended = Vec::new();
     for _ in 0..3 {
@@ -145,7 +145,7 @@ pub(crate) async fn ended_tasks_are_forgotten(fixture: Fixture) {
     fixture.database.pass(seconds(601)).await;
     let swept = fixture.sweep(terms).await;
     assert_eq!((swept.deleted_tasks, swept.is_more), (2, true));
-    // Those that ended first go first.
+    // The tasks that ended first are deleted first.
     assert_eq!(fixture.store.task(ended[1]).await.unwrap(), None);
     assert!(fixture.store.task(ended[2]).await.unwrap().is_some());
     let swept = fixture.sweep(terms).await;
@@ -156,7 +156,7 @@ pub(crate) async fn ended_tasks_are_forgotten(fixture: Fixture) {
     assert_eq!(fixture.task(pending).await.status, Status::Pending);
 }
 
-pub(crate) async fn a_deleted_job_goes_with_its_last_task(fixture: Fixture) {
+pub(crate) async fn the_row_of_a_deleted_job_goes_with_its_last_task(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     fixture.job("r:modifiers:never", worker).await;
     let stays = fixture.worker().await;

@@ -40,7 +40,7 @@ pub(crate) async fn without_a_job_there_is_no_task(fixture: Fixture) {
     assert_eq!(fixture.store.task(new.id).await.unwrap(), None);
 }
 
-pub(crate) async fn a_task_may_need_somebody_who_does_it(fixture: Fixture) {
+pub(crate) async fn a_task_that_needs_a_worker_is_refused_without_one(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let needing = || NewTask {
         needs_worker: true,
@@ -48,14 +48,14 @@ pub(crate) async fn a_task_may_need_somebody_who_does_it(fixture: Fixture) {
     };
     let taken = fixture.store.submit(needing()).done().await;
     assert!(matches!(taken, SubmitOutcome::Done(_)), "{taken:?}");
-    // The job stays: somebody waits for it.
+    // The job stays because it has a pending task.
     fixture.remove(worker).await;
     let refused = fixture.store.submit(needing()).done().await;
     assert_eq!(refused, SubmitOutcome::NoWorkers);
     fixture.submit(JOB).await;
 }
 
-pub(crate) async fn only_the_owner_claims_for_a_worker(fixture: Fixture) {
+pub(crate) async fn only_the_owner_of_a_worker_claims_for_it(fixture: Fixture) {
     let worker = fixture.worker().await;
     let (b, a) = (
         fixture.job("r:modifiers:b", worker).await,
@@ -92,7 +92,7 @@ pub(crate) async fn only_the_owner_claims_for_a_worker(fixture: Fixture) {
     assert_eq!(fixture.task(expected.id).await, expected);
 }
 
-pub(crate) async fn who_has_waited_longest_comes_first(fixture: Fixture) {
+pub(crate) async fn the_task_that_waited_longest_is_claimed_first(fixture: Fixture) {
     let (both, one) = (fixture.worker().await, fixture.worker().await);
     fixture.job("r:modifiers:a", both).await;
     fixture.job("s:modifiers:b", both).await;
@@ -108,7 +108,7 @@ pub(crate) async fn who_has_waited_longest_comes_first(fixture: Fixture) {
     ] {
         tasks.push(fixture.submit_to(room, job).await.id);
     }
-    // One of them does only the second job.
+    // One of the workers has only the second job.
     assert_eq!(fixture.claim(one).await, Some(tasks[1]));
     for task in [0, 2, 3, 4, 5] {
         assert_eq!(fixture.claim(both).await, Some(tasks[task]), "{task}");
@@ -117,7 +117,7 @@ pub(crate) async fn who_has_waited_longest_comes_first(fixture: Fixture) {
     assert_eq!(fixture.claim(one).await, None);
 }
 
-/// Brings a task into a state by the usual way.
+/// A task in this state, reached by the usual transitions.
 async fn put(fixture: &Fixture, worker: Uuid, status: Status) -> Uuid {
     let task = fixture.submit(JOB).await.id;
     if status == Status::Pending {
@@ -136,7 +136,7 @@ async fn put(fixture: &Fixture, worker: Uuid, status: Status) -> Uuid {
     task
 }
 
-pub(crate) async fn a_claim_goes_back_to_its_place(fixture: Fixture) {
+pub(crate) async fn a_released_task_gets_its_place_in_the_queue_back(fixture: Fixture) {
     let (worker, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, worker).await;
     let (first, second) = (fixture.submit(JOB).await, fixture.submit(JOB).await);
@@ -155,7 +155,7 @@ pub(crate) async fn a_claim_goes_back_to_its_place(fixture: Fixture) {
     assert_eq!(unclaim(worker).await, None, "it is over");
 }
 
-pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(fixture: Fixture) {
+pub(crate) async fn a_released_claim_costs_no_retry(fixture: Fixture) {
     let worker = fixture.worker_of_retried(JOB, 1).await;
     let task = fixture.submit(JOB).await.id;
     fixture.claim(worker).await;
@@ -165,7 +165,7 @@ pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(fixture: Fixture) {
     assert_eq!(fixture.task(task).await.status, Status::Pending);
 }
 
-pub(crate) async fn every_state_leads_where_it_may(fixture: Fixture) {
+pub(crate) async fn only_allowed_transitions_between_states_are_done(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     for from in Status::ALL {
         for to in Status::ALL {
@@ -193,7 +193,7 @@ pub(crate) async fn every_state_leads_where_it_may(fixture: Fixture) {
                 );
                 assert_eq!(after, before);
             }
-            // The next one finds an empty line.
+            // The next task finds an empty queue.
             fixture.set(task, Status::Cancelled).await;
         }
     }
@@ -201,14 +201,14 @@ pub(crate) async fn every_state_leads_where_it_may(fixture: Fixture) {
     assert_eq!(unknown, UpdateOutcome::NotFound);
 }
 
-pub(crate) async fn only_its_workers_owner_updates_it(fixture: Fixture) {
+pub(crate) async fn only_the_owner_of_its_worker_updates_a_task(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let update = |user, status| fixture.update(task, user, false, status);
     let unclaimed = update(fixture.anna, Status::Claimed).await;
     assert_eq!(unclaimed, UpdateOutcome::NotClaimed);
     fixture.claim(worker).await;
-    // Who has submitted it has no say any more; asked before whether the state leads there.
+    // The submitter has no right any more; rights are checked before the transition.
     for status in [Status::Cancelled, Status::Completed, Status::Pending] {
         assert_eq!(update(fixture.ben, status).await, UpdateOutcome::NotOwner);
     }
@@ -220,8 +220,11 @@ pub(crate) async fn only_its_workers_owner_updates_it(fixture: Fixture) {
     assert!(matches!(done, UpdateOutcome::Done { .. }), "{done:?}");
 }
 
-/// One that was lost and does not know it shares its user with the one that has the task now.
-pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(fixture: Fixture) {
+/// A lost worker that does not know of its loss may belong to the same user as the worker that has
+/// the task now.
+pub(crate) async fn an_update_with_a_worker_id_needs_that_worker_to_have_the_task(
+    fixture: Fixture,
+) {
     let (lost, worker) = (fixture.worker().await, fixture.worker().await);
     fixture.job_with(JOB, lost, 1).await;
     fixture.job_with(JOB, worker, 1).await;
@@ -251,13 +254,13 @@ pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(fixture:
     assert!(is_done(&update(worker, Status::Completed).await));
 }
 
-pub(crate) async fn who_has_submitted_it_takes_it_back_while_it_is_pending(fixture: Fixture) {
+pub(crate) async fn a_submitter_cancels_a_task_while_it_is_pending(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let update = |user, status| fixture.update(task, user, false, status);
     let foreign = update(fixture.anna, Status::Cancelled).await;
     assert_eq!(foreign, UpdateOutcome::NotClaimed);
-    // Nothing else than taking it back.
+    // The submitter may do nothing but cancel it.
     assert_eq!(
         update(fixture.ben, Status::Claimed).await,
         UpdateOutcome::NotClaimed
@@ -277,7 +280,7 @@ pub(crate) async fn who_has_submitted_it_takes_it_back_while_it_is_pending(fixtu
     assert_eq!(fixture.claim(worker).await, None);
 }
 
-pub(crate) async fn its_end_says_why(fixture: Fixture) {
+pub(crate) async fn the_end_of_a_task_keeps_its_error(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let say = |status, error: Option<&str>| {
@@ -314,7 +317,7 @@ pub(crate) async fn its_end_says_why(fixture: Fixture) {
     );
 }
 
-pub(crate) async fn a_superuser_claims_for_nobody(fixture: Fixture) {
+pub(crate) async fn a_task_that_a_superuser_claims_has_no_worker(fixture: Fixture) {
     let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let done = fixture.set(task, Status::Claimed).await;
@@ -327,7 +330,7 @@ pub(crate) async fn a_superuser_claims_for_nobody(fixture: Fixture) {
     assert_eq!(refused, UpdateOutcome::NotClaimed);
 }
 
-pub(crate) async fn a_job_registered_later_is_claimed_from(fixture: Fixture) {
+pub(crate) async fn a_worker_that_registers_later_claims_older_tasks(fixture: Fixture) {
     let (first, second) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, first).await;
     let task = fixture.submit(JOB).await.id;

@@ -14,7 +14,7 @@ fn ids(workers: &ListPage<WorkerSummary>) -> Vec<Uuid> {
     workers.map(|summary| summary.worker.id).collect()
 }
 
-pub(crate) async fn only_its_owner_sends_heartbeats(fixture: Fixture) {
+pub(crate) async fn only_the_owner_of_a_worker_sends_its_heartbeats(fixture: Fixture) {
     let worker = fixture.store.create_worker(fixture.anna).done().await;
     fixture.database.pass(Duration::from_secs(10)).await;
     let beat = |user| fixture.store.heartbeat(worker.id, user);
@@ -32,14 +32,14 @@ pub(crate) async fn only_its_owner_sends_heartbeats(fixture: Fixture) {
         .commit_alone()
         .await;
     assert_eq!(unknown.unwrap(), OwnerOutcome::NotFound);
-    // Ten seconds are over for it, although somebody else has tried to beat.
+    // The worker's last heartbeat is ten seconds old, although another user has tried to send one.
     let swept = fixture.sweep(crate::fixture::TERMS).await;
     let next = swept.next.unwrap();
     assert!(next <= 50 * SECOND, "{next}");
     assert!(next > 40 * SECOND, "{next}");
 }
 
-pub(crate) async fn several_workers_have_a_heartbeat_in_one_step(fixture: Fixture) {
+pub(crate) async fn one_write_stores_the_heartbeats_of_several_workers(fixture: Fixture) {
     let (one, other) = (fixture.worker().await, fixture.worker().await);
     let (silent, removed) = (fixture.worker().await, fixture.worker().await);
     fixture.remove(removed).await;
@@ -62,13 +62,13 @@ pub(crate) async fn several_workers_have_a_heartbeat_in_one_step(fixture: Fixtur
         heartbeats[2] - heartbeats[0] >= 9 * SECOND,
         "{heartbeats:?}"
     );
-    // The one that had none is lost, and only that one.
+    // Only the worker without a heartbeat is lost.
     fixture.database.pass(Duration::from_secs(55)).await;
     let swept = fixture.sweep(crate::fixture::TERMS).await;
     assert_eq!(swept.loss.workers, [silent]);
 }
 
-pub(crate) async fn it_is_known_whose_it_is(fixture: Fixture) {
+pub(crate) async fn the_owner_of_a_worker_is_found(fixture: Fixture) {
     let worker = fixture.worker().await;
     let owner = fixture.store.worker_owner(worker).await.unwrap();
     assert_eq!(owner, Some(fixture.anna));
@@ -76,7 +76,7 @@ pub(crate) async fn it_is_known_whose_it_is(fixture: Fixture) {
     assert_eq!(nobody, None);
 }
 
-pub(crate) async fn only_its_owner_removes_it(fixture: Fixture) {
+pub(crate) async fn only_its_owner_or_the_server_removes_a_worker(fixture: Fixture) {
     let (one, other) = (fixture.worker().await, fixture.worker().await);
     let remove = |worker, user| fixture.store.remove_worker(worker, user);
     let foreign = remove(one, Some(fixture.ben)).done().await;
@@ -94,7 +94,7 @@ pub(crate) async fn only_its_owner_removes_it(fixture: Fixture) {
     assert_eq!(fixture.store.workers(ALL).await.unwrap().total, 0);
 }
 
-pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
+pub(crate) async fn workers_are_listed_newest_first(fixture: Fixture) {
     let empty = fixture.store.workers(page(0, 0)).await.unwrap();
     assert_eq!((empty.items.len(), empty.total), (0, 0));
     let mut workers = Vec::new();
@@ -115,7 +115,7 @@ pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
     assert_eq!((past.items.len(), past.total), (0, 5));
 }
 
-pub(crate) async fn a_room_sees_those_that_do_its_jobs(fixture: Fixture) {
+pub(crate) async fn a_room_lists_the_workers_of_its_jobs(fixture: Fixture) {
     let (here, everywhere, elsewhere) = (
         fixture.worker().await,
         fixture.worker().await,

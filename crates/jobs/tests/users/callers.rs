@@ -18,7 +18,7 @@ async fn refusals(door: &TestDoor, token: Option<&str>) -> String {
     refusals.join("\n")
 }
 
-pub(crate) async fn without_a_token(door: OpenDoor) {
+pub(crate) async fn a_caller_without_a_token_is_refused(door: OpenDoor) {
     insta::assert_snapshot!(refusals(&door, None).await, @r#"
     401 {"detail":"Unauthorized"}
     401 {"detail":"Not authenticated"}
@@ -26,7 +26,7 @@ pub(crate) async fn without_a_token(door: OpenDoor) {
     "#);
 }
 
-pub(crate) async fn with_a_bad_token(door: DevDoor) {
+pub(crate) async fn a_caller_with_a_bad_token_is_refused(door: DevDoor) {
     insta::assert_snapshot!(refusals(&door, Some("x.y.z")).await, @r#"
     401 {"detail":"Unauthorized"}
     401 {"detail":"Invalid token"}
@@ -39,7 +39,7 @@ pub(crate) async fn with_a_bad_token(door: DevDoor) {
     }
 }
 
-pub(crate) async fn with_a_good_token(door: OpenDoor) {
+pub(crate) async fn a_caller_with_a_good_token_is_identified(door: OpenDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     for route in ROUTES {
@@ -52,7 +52,7 @@ pub(crate) async fn with_a_good_token(door: OpenDoor) {
     assert_eq!(answer.id(), ada);
 }
 
-pub(crate) async fn in_dev_mode_without_a_token(door: DevDoor) {
+pub(crate) async fn in_dev_mode_a_caller_needs_no_token(door: DevDoor) {
     let me = door.ask("GET /v1/auth/users/me", None).await;
     insta::assert_snapshot!(me.body, @r#"{"email":"local@wakeline.localhost","id":"51a04c22-30d7-8301-ab2b-534bcbab0e97","is_active":true,"is_superuser":true,"is_verified":false}"#);
     for route in ROUTES {
@@ -66,7 +66,7 @@ pub(crate) async fn in_dev_mode_without_a_token(door: DevDoor) {
     assert_eq!(other.ask("GET /caller", None).await.id(), me.id());
 }
 
-pub(crate) async fn open_lists_are_for_everybody(database: Database) {
+pub(crate) async fn open_lists_need_no_token(database: Database) {
     let settings = Settings {
         open_lists: true,
         ..known_secret()
@@ -84,7 +84,7 @@ pub(crate) async fn open_lists_are_for_everybody(database: Database) {
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
 }
 
-pub(crate) async fn a_socket_is_known_by_its_token(door: SecretDoor) {
+pub(crate) async fn a_socket_is_identified_by_its_token(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let token = token_of(ada, 600);
     let caller = door.users.identify_token(Some(&token)).await.unwrap();

@@ -5,7 +5,7 @@ use crate::test_door::{GuardedDoor, OpenDoor, PASSWORD};
 
 const ME: &str = "PATCH /v1/auth/users/me";
 
-pub(crate) async fn i_change_my_email_and_password(door: OpenDoor) {
+pub(crate) async fn a_user_changes_its_own_email_and_password(door: OpenDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let body = json!({ "email": "Countess@Example.com", "password": "another horse" });
@@ -23,7 +23,7 @@ pub(crate) async fn i_change_my_email_and_password(door: OpenDoor) {
     assert_eq!(login("ada@example.com", "another horse").await, bad);
 }
 
-pub(crate) async fn i_do_not_change_my_rights(door: OpenDoor) {
+pub(crate) async fn a_user_cannot_change_its_own_rights(door: OpenDoor) {
     let token = door.guest().await;
     let body = json!({ "is_superuser": true, "is_verified": true, "is_active": false });
     let changed = door.tell(ME, Some(&token), body).await;
@@ -36,7 +36,7 @@ pub(crate) async fn i_do_not_change_my_rights(door: OpenDoor) {
     assert_eq!(nobody.refusal(), r#"401 {"detail":"Unauthorized"}"#);
 }
 
-pub(crate) async fn another_password_ends_the_tokens(door: OpenDoor) {
+pub(crate) async fn a_new_password_invalidates_the_tokens(door: OpenDoor) {
     door.register("ada@example.com").await;
     let old = door.token("ada@example.com").await;
     let body = json!({ "password": "another horse" });
@@ -47,14 +47,14 @@ pub(crate) async fn another_password_ends_the_tokens(door: OpenDoor) {
     let new = login.text("access_token");
     let me = door.ask("GET /v1/auth/users/me", Some(new)).await;
     assert_eq!(me.status, StatusCode::OK);
-    // Another email ends nothing.
+    // A new email invalidates no token.
     let body = json!({ "email": "countess@example.com" });
     door.tell(ME, Some(new), body).await;
     let me = door.ask("GET /v1/auth/users/me", Some(new)).await;
     assert_eq!(me.text("email"), "countess@example.com");
 }
 
-pub(crate) async fn an_email_of_somebody_else_is_refused(door: OpenDoor) {
+pub(crate) async fn an_email_of_another_user_is_refused(door: OpenDoor) {
     door.register("ada@example.com").await;
     door.register("bob@example.com").await;
     let token = door.token("ada@example.com").await;
@@ -77,7 +77,7 @@ pub(crate) async fn an_email_of_somebody_else_is_refused(door: OpenDoor) {
     }
 }
 
-pub(crate) async fn another_email_is_not_verified(door: GuardedDoor) {
+pub(crate) async fn a_new_email_is_not_verified(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let path = format!("PATCH /v1/auth/users/{ada}");
@@ -91,7 +91,7 @@ pub(crate) async fn another_email_is_not_verified(door: GuardedDoor) {
     assert!(verified(json!({ "email": "ada@example.com", "is_verified": true })).await);
 }
 
-pub(crate) async fn a_superuser_sees_and_changes_everybody(door: GuardedDoor) {
+pub(crate) async fn a_superuser_reads_and_changes_every_user(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let path = format!("/v1/auth/users/{ada}");
@@ -119,7 +119,7 @@ pub(crate) async fn a_superuser_sees_and_changes_everybody(door: GuardedDoor) {
     }
 }
 
-pub(crate) async fn nobody_else_does(door: GuardedDoor) {
+pub(crate) async fn a_user_who_is_no_superuser_cannot_read_or_change_users(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     for id in [ada, uuid::Uuid::new_v4()] {
@@ -139,7 +139,7 @@ pub(crate) async fn nobody_else_does(door: GuardedDoor) {
     assert_eq!(me.id(), ada);
 }
 
-pub(crate) async fn a_change_is_seen_at_once(door: GuardedDoor) {
+pub(crate) async fn a_change_takes_effect_at_once(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let token = door.token("ada@example.com").await;

@@ -1,4 +1,4 @@
-//! A database of the test's own, and what a test does to it past the store.
+//! A database of the test's own, and the steps of tests that bypass the store.
 
 use std::{ops::Deref, sync::Arc};
 

@@ -15,7 +15,7 @@ use crate::{
     test_door::{GuardedDoor, PASSWORD, TestDoor, guarded},
 };
 
-pub(crate) async fn a_deleted_user_is_nobody(door: GuardedDoor) {
+pub(crate) async fn a_deleted_user_is_not_let_in(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
@@ -32,16 +32,16 @@ pub(crate) async fn a_deleted_user_is_nobody(door: GuardedDoor) {
     assert_ne!(door.register("ada@example.com").await, ada);
 }
 
-/// Removes workers as the door does, and says which.
+/// Removes workers as the door does, and records which.
 #[derive(Debug)]
 struct Remover {
     database: Arc<Database>,
     left: Mutex<Vec<Uuid>>,
-    /// Another one comes while the first leaves.
+    /// A worker that this user gets while the first one is removed.
     latecomer: Mutex<Option<Uuid>>,
-    /// A permit for each worker that has begun to leave.
+    /// A permit for each removal that has begun.
     began: Semaphore,
-    /// How many may go on to leave.
+    /// How many removals may continue.
     turns: Semaphore,
 }
 
@@ -73,7 +73,7 @@ impl WorkerRemover for Remover {
     }
 }
 
-pub(crate) async fn its_workers_leave_first(database: Database) {
+pub(crate) async fn the_workers_of_a_user_are_removed_before_it_is_deleted(database: Database) {
     let database = Arc::new(database);
     let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
@@ -100,7 +100,7 @@ pub(crate) async fn its_workers_leave_first(database: Database) {
     assert_eq!(store.user(ada).await.unwrap(), None);
 }
 
-pub(crate) async fn who_hangs_up_has_deleted_all_the_same(database: Database) {
+pub(crate) async fn a_deletion_whose_caller_hung_up_is_completed(database: Database) {
     let database = Arc::new(database);
     let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
@@ -124,12 +124,12 @@ pub(crate) async fn who_hangs_up_has_deleted_all_the_same(database: Database) {
     .await;
 }
 
-pub(crate) async fn workers_that_stay_keep_the_user(door: GuardedDoor) {
+pub(crate) async fn a_user_whose_workers_cannot_be_removed_is_not_deleted(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let worker = door.database.add_worker(ada).await;
-    // Nobody removes it.
+    // No remover is set, so the worker is not removed.
     let path = format!("DELETE /v1/auth/users/{ada}");
     let answer = door.ask(&path, Some(&admin)).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -143,11 +143,11 @@ pub(crate) async fn workers_that_stay_keep_the_user(door: GuardedDoor) {
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
 }
 
-pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(door: GuardedDoor) {
+pub(crate) async fn a_user_whose_worker_is_being_created_is_not_deleted(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let store = door.database.store().await;
     if !door.database.is_postgres() {
-        // One writer: it is made before or after.
+        // SQLite has one writer: the worker is created before or after the deletion.
         door.database.add_worker(ada).await;
         let deleted = store.delete_user(ada).commit_alone().await;
         assert_eq!(deleted, Ok(UserDeletion::HasWorkers));
@@ -176,14 +176,14 @@ async fn guest(door: &TestDoor) -> (Uuid, String) {
     (me.id(), token)
 }
 
-pub(crate) async fn a_guest_goes_when_its_time_is_over(door: GuardedDoor) {
+pub(crate) async fn a_guest_is_deleted_when_its_time_is_over(door: GuardedDoor) {
     let (first, first_token) = guest(&door).await;
     let (second, _) = guest(&door).await;
     door.register("ada@example.com").await;
     let store = door.database.store().await;
     let day = Duration::from_secs(86_400);
     assert_eq!(store.sweep_guests(day, 10).done().await, 0);
-    // The oldest first, and no more than was asked for.
+    // The oldest guests first, and no more than the limit.
     assert_eq!(store.sweep_guests(SOON, 1).done().await, 1);
     assert!(store.user(first).await.unwrap().is_none());
     assert!(store.user(second).await.unwrap().is_some());
@@ -196,13 +196,13 @@ pub(crate) async fn a_guest_goes_when_its_time_is_over(door: GuardedDoor) {
             .unwrap()
             .is_some()
     );
-    // Another node has not known it: its token is of nobody.
+    // On another node, which has not cached the user, its token belongs to an unknown user.
     let other = TestDoor::new(&door.database, guarded()).await;
     let me = other.ask("GET /v1/auth/users/me", Some(&first_token)).await;
     assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
 }
 
-pub(crate) async fn a_guest_that_works_or_has_a_password_stays(door: GuardedDoor) {
+pub(crate) async fn a_guest_with_a_worker_or_a_password_is_not_deleted(door: GuardedDoor) {
     let (works, _) = guest(&door).await;
     let (named, token) = guest(&door).await;
     let worker = door.database.add_worker(works).await;

@@ -1,4 +1,4 @@
-//! Callers who guess passwords, or send more than a login needs.
+//! Callers that guess passwords, or send larger bodies than a login needs.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,8 @@ async fn login_from(door: &TestDoor, address: &str, email: &str, password: &str)
     door.request(request.body(Body::from(form)).unwrap()).await
 }
 
-/// Guesses until it is refused. The answers before that are those of a wrong password.
+/// Guesses until a login is refused unchecked. The answers before that are those of a wrong
+/// password.
 async fn refusal(door: &TestDoor, email: &str) -> Answer {
     for number in 0..10 {
         let guess = format!("guess number {number}");
@@ -34,19 +35,21 @@ async fn refusal(door: &TestDoor, email: &str) -> Answer {
     panic!("never refused")
 }
 
-pub(crate) async fn who_guesses_has_to_wait_whether_the_account_exists_or_not(door: OpenDoor) {
+pub(crate) async fn repeated_failed_logins_are_delayed_whether_the_account_exists_or_not(
+    door: OpenDoor,
+) {
     door.register("ada@example.com").await;
     let known = refusal(&door, "ada@example.com").await;
     let unknown = refusal(&door, "bob@example.com").await;
     let shown = |answer: &Answer| {
-        // How long it is on a slow machine may differ.
+        // The delay may differ on a slow machine.
         let seconds = answer.headers[header::RETRY_AFTER].to_str().unwrap();
         let refusal = answer.refusal();
         refusal.replace(&format!("in {seconds} s"), "in {Retry-After} s")
     };
     assert_eq!(shown(&known), shown(&unknown));
     insta::assert_snapshot!(shown(&known), @r#"429 {"detail":"logins of this account failed too often from this address; the password was not checked, try again in {Retry-After} s","status":429,"title":"Too Many Requests","type":"/v1/problems/too-many-failed-logins"}"#);
-    // Not even the right password is checked now, but soon.
+    // The right password is not checked either until the delay is over.
     eventually("the delay to be over", async || {
         let answer = login_from(&door, HERE, "ada@example.com", PASSWORD).await;
         assert!(answer.status == 429 || answer.status == 200, "{answer:?}");
@@ -57,24 +60,24 @@ pub(crate) async fn who_guesses_has_to_wait_whether_the_account_exists_or_not(do
     assert_eq!(mistyped.status, StatusCode::BAD_REQUEST, "it begins anew");
 }
 
-pub(crate) async fn who_guesses_does_not_lock_the_owner_out(door: OpenDoor) {
+pub(crate) async fn guesses_from_another_address_do_not_lock_the_owner_out(door: OpenDoor) {
     door.register("ada@example.com").await;
     refusal(&door, "ada@example.com").await;
     let owner = login_from(&door, ELSEWHERE, "Ada@example.com", PASSWORD).await;
     assert_eq!(owner.status, StatusCode::OK, "{owner:?}");
-    // Nor other accounts where the guesser is.
+    // Other accounts are not delayed at the guesser's address.
     let other = login_from(&door, HERE, "bob@example.com", "guess").await;
     assert_eq!(other.status, StatusCode::BAD_REQUEST);
 }
 
-pub(crate) async fn a_long_body_is_refused_before_it_is_read(door: OpenDoor) {
+pub(crate) async fn a_body_over_the_limit_is_refused_unread(door: OpenDoor) {
     let token = door.guest().await;
     for what in [
         "POST /v1/auth/jwt/login",
         "POST /v1/auth/register",
         "PATCH /v1/auth/users/me",
     ] {
-        // The rest of it never comes.
+        // The rest of the body never comes.
         let begun = stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 20_000]))]);
         let unfinished = Body::from_stream(begun.chain(stream::pending()));
         let answer = soon("a refusal", door.send(what, Some(&token), unfinished)).await;

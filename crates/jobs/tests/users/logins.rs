@@ -6,7 +6,7 @@ use wakeline_jobs::users::{MAX_PASSWORD, Settings};
 
 use crate::{
     database::Database,
-    test_door::{DevDoor, GuardedDoor, OpenDoor, PASSWORD, TestDoor, guarded},
+    test_door::{DevDoor, GuardedDoor, OpenDoor, PASSWORD, TestDoor, closed, guarded},
 };
 
 pub(crate) async fn a_guest_has_a_token_and_no_password(door: OpenDoor) {
@@ -34,7 +34,7 @@ pub(crate) async fn a_guest_has_a_token_and_no_password(door: OpenDoor) {
     assert_ne!(door.guest().await, token);
 }
 
-pub(crate) async fn whoever_registers_logs_in(door: OpenDoor) {
+pub(crate) async fn a_registered_user_logs_in(door: OpenDoor) {
     let body = json!({ "email": "Ada@Example.com", "password": PASSWORD });
     let made = door.tell("POST /v1/auth/register", None, body).await;
     let expected = json!({
@@ -62,7 +62,7 @@ pub(crate) async fn an_email_is_registered_once_whatever_its_case(door: OpenDoor
     insta::assert_snapshot!(again.refusal(), @r#"400 {"detail":"REGISTER_USER_ALREADY_EXISTS"}"#);
 }
 
-pub(crate) async fn who_registers_does_not_choose_its_rights(door: OpenDoor) {
+pub(crate) async fn a_registration_cannot_set_rights(door: OpenDoor) {
     let body = json!({
         "email": "ada@example.com", "password": PASSWORD,
         "is_superuser": true, "is_verified": true, "is_active": false,
@@ -91,7 +91,7 @@ pub(crate) async fn a_wrong_password_and_an_unknown_email_look_the_same(door: Op
     }
 }
 
-pub(crate) async fn who_is_not_active_does_not_log_in(door: GuardedDoor) {
+pub(crate) async fn an_inactive_user_cannot_log_in(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let off = json!({ "is_active": false });
@@ -107,7 +107,7 @@ pub(crate) async fn who_is_not_active_does_not_log_in(door: GuardedDoor) {
     );
 }
 
-pub(crate) async fn what_does_not_fit_is_named(door: OpenDoor) {
+pub(crate) async fn invalid_fields_of_a_registration_are_named(door: OpenDoor) {
     let long = "x".repeat(MAX_PASSWORD + 1);
     let bodies = [
         String::new(),
@@ -149,8 +149,8 @@ pub(crate) async fn what_does_not_fit_is_named(door: OpenDoor) {
     "#);
 }
 
-pub(crate) async fn what_the_settings_do_not_open_is_closed(database: Database) {
-    let door = TestDoor::new(&database, Settings::default()).await;
+pub(crate) async fn guests_and_registration_are_refused_when_they_are_off(database: Database) {
+    let door = TestDoor::new(&database, closed()).await;
     let guest = door.ask("POST /v1/auth/guest", None).await;
     insta::assert_snapshot!(guest.refusal(), @r#"403 {"detail":"Guests are not let in here (jobs.guests); log in instead","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
     let body = json!({ "email": "ada@example.com", "password": PASSWORD });
@@ -160,7 +160,7 @@ pub(crate) async fn what_the_settings_do_not_open_is_closed(database: Database) 
     insta::assert_snapshot!(me.refusal(), @r#"401 {"detail":"Unauthorized"}"#);
 }
 
-pub(crate) async fn a_superuser_registers_others(database: Database) {
+pub(crate) async fn a_superuser_registers_users_when_registration_is_off(database: Database) {
     let settings = Settings {
         registration: false,
         ..guarded()
@@ -183,7 +183,7 @@ pub(crate) async fn a_superuser_registers_others(database: Database) {
     assert_eq!(me.body["is_superuser"], false);
 }
 
-pub(crate) async fn in_dev_mode_everybody_is_a_superuser(door: DevDoor) {
+pub(crate) async fn in_dev_mode_every_caller_is_a_superuser(door: DevDoor) {
     door.register("ada@example.com").await;
     for token in [door.guest().await, door.token("ada@example.com").await] {
         let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
@@ -191,10 +191,10 @@ pub(crate) async fn in_dev_mode_everybody_is_a_superuser(door: DevDoor) {
     }
 }
 
-pub(crate) async fn only_so_many_passwords_are_checked_at_once(door: OpenDoor) {
+pub(crate) async fn password_checks_past_the_limit_are_refused(door: OpenDoor) {
     door.register("ada@example.com").await;
     let guesses = (0..200).map(|n| {
-        // Each at an account of its own: several at one would have to wait for each other.
+        // Each guess at an account of its own: guesses at one account would wait for each other.
         let (door, email) = (door.clone(), format!("{n}@example.com"));
         async move { door.login(&email, &format!("guess {n}")).await }
     });
@@ -206,11 +206,11 @@ pub(crate) async fn only_so_many_passwords_are_checked_at_once(door: OpenDoor) {
     let busy = with(StatusCode::SERVICE_UNAVAILABLE).next().unwrap();
     assert_eq!(busy.headers[header::RETRY_AFTER], "1");
     assert_eq!(busy.text("type"), "urn:wakeline:overloaded");
-    // It is over with them.
+    // After them logins succeed again.
     door.token("ada@example.com").await;
 }
 
-pub(crate) async fn logging_out_takes_a_token(door: OpenDoor) {
+pub(crate) async fn a_logout_needs_a_token(door: OpenDoor) {
     let token = door.guest().await;
     let out = door.ask("POST /v1/auth/jwt/logout", Some(&token)).await;
     assert_eq!(

@@ -17,67 +17,67 @@ mod tokens;
 wakeline_testkit::conformance! {
     logins:
         a_guest_has_a_token_and_no_password,
-        whoever_registers_logs_in,
+        a_registered_user_logs_in,
         an_email_is_registered_once_whatever_its_case,
-        who_registers_does_not_choose_its_rights,
+        a_registration_cannot_set_rights,
         a_wrong_password_and_an_unknown_email_look_the_same,
-        who_is_not_active_does_not_log_in,
-        what_does_not_fit_is_named,
-        what_the_settings_do_not_open_is_closed,
-        a_superuser_registers_others,
-        in_dev_mode_everybody_is_a_superuser,
-        only_so_many_passwords_are_checked_at_once,
-        logging_out_takes_a_token;
+        an_inactive_user_cannot_log_in,
+        invalid_fields_of_a_registration_are_named,
+        guests_and_registration_are_refused_when_they_are_off,
+        a_superuser_registers_users_when_registration_is_off,
+        in_dev_mode_every_caller_is_a_superuser,
+        password_checks_past_the_limit_are_refused,
+        a_logout_needs_a_token;
     guessing:
-        who_guesses_has_to_wait_whether_the_account_exists_or_not,
-        who_guesses_does_not_lock_the_owner_out,
-        a_long_body_is_refused_before_it_is_read;
+        repeated_failed_logins_are_delayed_whether_the_account_exists_or_not,
+        guesses_from_another_address_do_not_lock_the_owner_out,
+        a_body_over_the_limit_is_refused_unread;
     changing:
-        i_change_my_email_and_password,
-        i_do_not_change_my_rights,
-        another_password_ends_the_tokens,
-        an_email_of_somebody_else_is_refused,
-        another_email_is_not_verified,
-        a_superuser_sees_and_changes_everybody,
-        nobody_else_does,
-        a_change_is_seen_at_once;
+        a_user_changes_its_own_email_and_password,
+        a_user_cannot_change_its_own_rights,
+        a_new_password_invalidates_the_tokens,
+        an_email_of_another_user_is_refused,
+        a_new_email_is_not_verified,
+        a_superuser_reads_and_changes_every_user,
+        a_user_who_is_no_superuser_cannot_read_or_change_users,
+        a_change_takes_effect_at_once;
     deleting:
-        a_deleted_user_is_nobody,
-        its_workers_leave_first,
-        who_hangs_up_has_deleted_all_the_same,
-        workers_that_stay_keep_the_user,
-        a_worker_that_is_being_made_keeps_its_user,
-        a_guest_goes_when_its_time_is_over,
-        a_guest_that_works_or_has_a_password_stays;
+        a_deleted_user_is_not_let_in,
+        the_workers_of_a_user_are_removed_before_it_is_deleted,
+        a_deletion_whose_caller_hung_up_is_completed,
+        a_user_whose_workers_cannot_be_removed_is_not_deleted,
+        a_user_whose_worker_is_being_created_is_not_deleted,
+        a_guest_is_deleted_when_its_time_is_over,
+        a_guest_with_a_worker_or_a_password_is_not_deleted;
     tokens:
-        a_token_of_fastapi_users_is_taken,
-        a_forged_token_is_not_taken,
-        a_token_of_nobody_is_not_taken;
+        a_token_of_fastapi_users_is_accepted,
+        a_forged_token_is_refused,
+        a_token_of_an_unknown_user_is_refused;
     callers:
-        without_a_token,
-        with_a_bad_token,
-        with_a_good_token,
-        in_dev_mode_without_a_token,
-        open_lists_are_for_everybody,
-        a_socket_is_known_by_its_token;
+        a_caller_without_a_token_is_refused,
+        a_caller_with_a_bad_token_is_refused,
+        a_caller_with_a_good_token_is_identified,
+        in_dev_mode_a_caller_needs_no_token,
+        open_lists_need_no_token,
+        a_socket_is_identified_by_its_token;
     outsiders:
-        whom_the_server_lets_in_is_a_user,
-        its_role_says_whether_it_is_a_superuser,
-        it_has_nothing_to_change_here,
-        it_can_be_shut_out,
-        many_at_once_are_one_user;
+        a_subject_of_the_server_is_a_user,
+        the_role_of_the_subject_decides_whether_it_is_a_superuser,
+        a_subject_of_the_server_cannot_change_its_user,
+        a_subject_of_the_server_can_be_deactivated,
+        concurrent_calls_of_a_subject_create_one_user;
     refreshing:
-        a_token_past_half_of_its_time_is_followed_by_another,
-        a_fresh_one_is_not,
-        who_is_not_taken_gets_none,
-        who_logs_out_gets_none;
+        a_token_past_half_of_its_life_is_renewed,
+        a_fresh_token_is_not_renewed,
+        a_caller_that_was_not_identified_gets_no_new_token,
+        a_logout_gets_no_new_token;
     starts:
-        the_secret_is_shared_by_all_who_open,
+        all_nodes_share_the_generated_secret,
         a_configured_secret_is_used_instead,
-        the_admin_is_made_and_kept,
-        an_admin_that_does_not_fit_is_refused;
+        the_configured_admin_is_created_and_reset_at_each_start,
+        an_invalid_admin_is_refused;
     nodes:
-        one_of_two_registers,
-        what_another_node_changes_is_seen_soon,
-        a_known_user_costs_no_question;
+        one_of_two_concurrent_registrations_succeeds,
+        a_change_on_another_node_takes_effect_soon,
+        a_cached_user_costs_no_read_of_the_store;
 }

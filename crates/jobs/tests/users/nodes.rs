@@ -24,7 +24,7 @@ use crate::{
     test_door::{PASSWORD, TestDoor, open},
 };
 
-pub(crate) async fn one_of_two_registers(database: Database) {
+pub(crate) async fn one_of_two_concurrent_registrations_succeeds(database: Database) {
     let one = TestDoor::new(&database, open()).await;
     let two = TestDoor::new(&database, open()).await;
     for round in 0..3 {
@@ -40,7 +40,7 @@ pub(crate) async fn one_of_two_registers(database: Database) {
     }
 }
 
-pub(crate) async fn what_another_node_changes_is_seen_soon(database: Database) {
+pub(crate) async fn a_change_on_another_node_takes_effect_soon(database: Database) {
     let one = TestDoor::new(&database, open()).await;
     let two = TestDoor::new(&database, open()).await;
     let ada = one.register("ada@example.com").await;
@@ -54,14 +54,14 @@ pub(crate) async fn what_another_node_changes_is_seen_soon(database: Database) {
         ..UserChanges::default()
     };
     two.users.change(ada, off).await.unwrap();
-    // Another node looks every five seconds.
+    // Another node reads its cached users again every five seconds.
     eventually("the change to be seen", async || {
         one.ask("GET /caller", Some(&token)).await.status != StatusCode::OK
     })
     .await;
 }
 
-/// The real store, and how often it was asked for a user.
+/// The real store, with a count of its reads of users.
 #[derive(Debug)]
 struct CountingStore {
     store: Arc<dyn store::Users>,
@@ -103,7 +103,7 @@ impl store::Users for CountingStore {
     }
 }
 
-pub(crate) async fn a_known_user_costs_no_question(database: Database) {
+pub(crate) async fn a_cached_user_costs_no_read_of_the_store(database: Database) {
     let counting = Arc::new(CountingStore {
         store: database.store().await,
         questions: AtomicU64::new(0),
@@ -120,7 +120,7 @@ pub(crate) async fn a_known_user_costs_no_question(database: Database) {
             assert_eq!(answer.status, StatusCode::OK);
         }
     }
-    // One in five seconds; here most likely one.
+    // At most one read in five seconds.
     let most = 1 + began.elapsed().as_secs() / 5;
     let questions = counting.questions.load(Ordering::Relaxed);
     assert!((1..=most).contains(&questions), "{questions} of {most}");

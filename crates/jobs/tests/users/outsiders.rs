@@ -17,7 +17,7 @@ fn subject(name: &str, role: Role) -> Identity {
     }
 }
 
-pub(crate) async fn whom_the_server_lets_in_is_a_user(door: OpenDoor) {
+pub(crate) async fn a_subject_of_the_server_is_a_user(door: OpenDoor) {
     let ada = subject("ada", Role::ReadWrite);
     let me = door.ask_as(ME, ada.clone(), Value::Null).await;
     let expected = json!({
@@ -41,7 +41,7 @@ pub(crate) async fn whom_the_server_lets_in_is_a_user(door: OpenDoor) {
     assert_eq!(me.text("email"), "admin@role.wakeline.localhost");
 }
 
-pub(crate) async fn its_role_says_whether_it_is_a_superuser(door: OpenDoor) {
+pub(crate) async fn the_role_of_the_subject_decides_whether_it_is_a_superuser(door: OpenDoor) {
     let (mut seen, roles) = (Vec::new(), [Role::Admin, Role::ReadWrite, Role::Admin]);
     for role in roles {
         let me = door.ask_as(ME, subject("ada", role), Value::Null).await;
@@ -58,14 +58,14 @@ pub(crate) async fn its_role_says_whether_it_is_a_superuser(door: OpenDoor) {
     assert_eq!(seen, [yes(), (json!(false), json!(false)), yes()]);
 }
 
-pub(crate) async fn it_has_nothing_to_change_here(door: OpenDoor) {
+pub(crate) async fn a_subject_of_the_server_cannot_change_its_user(door: OpenDoor) {
     let body = json!({ "password": "correct horse" });
     let ada = subject("ada", Role::Admin);
     let answer = door.ask_as("PATCH /v1/auth/users/me", ada, body).await;
     insta::assert_snapshot!(answer.refusal(), @r#"403 {"detail":"You are logged in by the server itself (auth.tokens, auth.jwt); there is nothing to change here","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
 }
 
-pub(crate) async fn it_can_be_shut_out(door: GuardedDoor) {
+pub(crate) async fn a_subject_of_the_server_can_be_deactivated(door: GuardedDoor) {
     let ada = subject("ada", Role::Admin);
     let id = door.ask_as(ME, ada.clone(), Value::Null).await.id();
     let admin = door.token("admin@example.com").await;
@@ -74,13 +74,14 @@ pub(crate) async fn it_can_be_shut_out(door: GuardedDoor) {
     door.tell(&format!("PATCH {path}"), Some(&admin), off).await;
     let answer = door.ask_as(ME, ada.clone(), Value::Null).await;
     assert_eq!(answer.refusal(), r#"401 {"detail":"Unauthorized"}"#);
-    // Who is deleted and comes again is let in again, as the server's login says.
+    // After its user is deleted, the subject's next call creates it again: the server accepts its
+    // token.
     door.ask(&format!("DELETE {path}"), Some(&admin)).await;
     let answer = door.ask_as(ME, ada, Value::Null).await;
     assert_eq!((answer.status, answer.id()), (StatusCode::OK, id));
 }
 
-pub(crate) async fn many_at_once_are_one_user(database: Database) {
+pub(crate) async fn concurrent_calls_of_a_subject_create_one_user(database: Database) {
     let doors = [
         TestDoor::new(&database, open()).await,
         TestDoor::new(&database, open()).await,

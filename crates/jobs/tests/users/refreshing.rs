@@ -18,7 +18,7 @@ fn refreshed(answer: &Answer) -> Option<&str> {
         .map(|token| token.to_str().unwrap())
 }
 
-pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(door: SecretDoor) {
+pub(crate) async fn a_token_past_half_of_its_life_is_renewed(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     for route in ["/caller", "/reader", "/visitor", "/v1/auth/users/me"] {
@@ -28,14 +28,14 @@ pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(door: S
         let answer = door.ask("GET /caller", Some(&next)).await;
         assert_eq!((answer.id(), refreshed(&answer)), (ada, None));
     }
-    // Also when the answer is no success.
+    // The token is renewed also when the request fails.
     let path = format!("GET /v1/auth/users/{}", Uuid::new_v4());
     let answer = door.ask(&path, Some(&due)).await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
     assert!(refreshed(&answer).is_some());
 }
 
-pub(crate) async fn a_fresh_one_is_not(door: SecretDoor) {
+pub(crate) async fn a_fresh_token_is_not_renewed(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let answer = door.ask("GET /caller", Some(&token_of(ada, FRESH))).await;
     assert_eq!((answer.id(), refreshed(&answer)), (ada, None));
@@ -45,10 +45,10 @@ pub(crate) async fn a_fresh_one_is_not(door: SecretDoor) {
     assert_eq!((answer.id(), refreshed(&answer)), (ada, None));
 }
 
-pub(crate) async fn who_is_not_taken_gets_none(door: SecretDoor) {
+pub(crate) async fn a_caller_that_was_not_identified_gets_no_new_token(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
-    // A route that asks nobody who they are has not found that the user is still there.
+    // A route without authentication has not checked that the user still exists.
     let answer = door.ask("GET /open", Some(&due)).await;
     assert_eq!((answer.status, refreshed(&answer)), (StatusCode::OK, None));
     let off = UserChanges {
@@ -67,7 +67,7 @@ pub(crate) async fn who_is_not_taken_gets_none(door: SecretDoor) {
     }
 }
 
-pub(crate) async fn who_logs_out_gets_none(door: SecretDoor) {
+pub(crate) async fn a_logout_gets_no_new_token(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     let answer = door.ask("POST /v1/auth/jwt/logout", Some(&due)).await;

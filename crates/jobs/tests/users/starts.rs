@@ -13,7 +13,7 @@ use crate::{
     tokens::known_secret,
 };
 
-pub(crate) async fn the_secret_is_shared_by_all_who_open(database: Database) {
+pub(crate) async fn all_nodes_share_the_generated_secret(database: Database) {
     let one = TestDoor::new(&database, open());
     let (one, two) = join(one, TestDoor::new(&database, open())).await;
     let token = one.guest().await;
@@ -43,7 +43,7 @@ pub(crate) async fn a_configured_secret_is_used_instead(database: Database) {
     assert!(taken(&again, &two).await && !taken(&made, &two).await);
 }
 
-pub(crate) async fn the_admin_is_made_and_kept(door: GuardedDoor) {
+pub(crate) async fn the_configured_admin_is_created_and_reset_at_each_start(door: GuardedDoor) {
     let token = door.token("admin@example.com").await;
     let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
     let expected = json!({
@@ -52,12 +52,12 @@ pub(crate) async fn the_admin_is_made_and_kept(door: GuardedDoor) {
     });
     assert_eq!(me.body, expected);
 
-    // Another start with the same settings ends no token.
+    // Another start with the same settings invalidates no token.
     let again = TestDoor::new(&door.database, guarded()).await;
     let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
     assert_eq!(me.body, expected);
 
-    // What was changed meanwhile is as the settings say again.
+    // The admin's fields that were changed meanwhile are reset to the settings.
     let off = json!({ "is_active": false, "is_superuser": false, "is_verified": false });
     let path = format!("PATCH /v1/auth/users/{}", me.id());
     again.tell(&path, Some(&token), off).await;
@@ -77,7 +77,7 @@ pub(crate) async fn the_admin_is_made_and_kept(door: GuardedDoor) {
     assert_eq!(old.status, StatusCode::UNAUTHORIZED);
 }
 
-pub(crate) async fn an_admin_that_does_not_fit_is_refused(database: Database) {
+pub(crate) async fn an_invalid_admin_is_refused(database: Database) {
     for (email, password) in [("admin", PASSWORD), ("admin@example.com", "short")] {
         let settings = Settings {
             admin: Some((email.to_owned(), password.to_owned())),

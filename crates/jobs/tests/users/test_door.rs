@@ -1,6 +1,6 @@
-//! The routes of users, asked without a network.
+//! The routes of users, called without a network.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::Request, response::Response, routing::get};
 use http::{HeaderMap, StatusCode, header};
@@ -34,23 +34,38 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
+/// Neither guests nor registration.
+pub(crate) fn closed() -> Settings {
+    Settings {
+        secret: None,
+        token_lifetime: Duration::from_secs(3_600),
+        is_dev: false,
+        admin: None,
+        guests: false,
+        registration: false,
+        min_password: 8,
+        keep_guests: Duration::from_secs(30 * 86_400),
+        open_lists: false,
+    }
+}
+
 /// Guests and registration, but not dev mode.
 pub(crate) fn open() -> Settings {
     Settings {
         guests: true,
         registration: true,
-        ..Settings::default()
+        ..closed()
     }
 }
 
 pub(crate) fn dev() -> Settings {
     Settings {
         is_dev: true,
-        ..Settings::default()
+        ..closed()
     }
 }
 
-/// With the superuser `admin@example.com`.
+/// Settings with the superuser `admin@example.com`.
 pub(crate) fn guarded() -> Settings {
     Settings {
         admin: Some(("admin@example.com".to_owned(), PASSWORD.to_owned())),
@@ -65,7 +80,7 @@ impl TestDoor {
     }
 
     pub(crate) fn of(users: Arc<Users>) -> Self {
-        // Routes as the rest of the door has them.
+        // Routes that identify their caller as the other routes of the door do.
         let others = OpenApiRouter::new()
             .route("/caller", get(|caller: Caller| shown(Some(caller))))
             .route(
@@ -79,7 +94,7 @@ impl TestDoor {
             .route("/open", get(|| shown(None)))
             .with_state(users.clone());
         let others = refreshing(others, users.clone());
-        // Those of users as the product has them.
+        // The routes of users, as the server has them.
         let (router, _) = router(users.clone()).merge(others).split_for_parts();
         Self { users, router }
     }
@@ -101,7 +116,7 @@ impl TestDoor {
         self.request(request.body(body).unwrap()).await
     }
 
-    /// As somebody whom the server's own login has let in.
+    /// Calls a route as a subject that the server's own login has accepted.
     pub(crate) async fn ask_as(&self, what: &str, identity: Identity, body: Value) -> Answer {
         let request = begin(what).extension(identity);
         let body = Body::from(body.to_string());
@@ -119,7 +134,7 @@ impl TestDoor {
             .await
     }
 
-    /// A token of somebody whose password is [`PASSWORD`].
+    /// A token of a user whose password is [`PASSWORD`].
     pub(crate) async fn token(&self, email: &str) -> String {
         let answer = self.login(email, PASSWORD).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
@@ -182,7 +197,7 @@ impl Answer {
         self.text("id").parse().unwrap()
     }
 
-    /// For a snapshot of what is refused.
+    /// The status and the body, for snapshots of refusals.
     pub(crate) fn refusal(&self) -> String {
         format!("{} {}", self.status.as_u16(), self.body)
     }

@@ -28,7 +28,7 @@ fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", part(header), part(claims))
 }
 
-/// As somebody else with the secret would sign it.
+/// The token that another program with the secret would sign.
 pub(crate) fn signed(header: &Value, claims: &Value) -> String {
     let message = unsigned(header, claims);
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
@@ -36,13 +36,13 @@ pub(crate) fn signed(header: &Value, claims: &Value) -> String {
     format!("{message}.{}", BASE64.encode(signature))
 }
 
-/// Of a user, for so many seconds more.
+/// A token of the user that is valid for `seconds` more.
 pub(crate) fn token_of(user: Uuid, seconds: u64) -> String {
     let claims = json!({ "sub": user, "aud": ["fastapi-users:auth"], "exp": now() + seconds });
     signed(&json!({ "alg": "HS256", "typ": "JWT" }), &claims)
 }
 
-pub(crate) async fn a_token_of_fastapi_users_is_taken(door: SecretDoor) {
+pub(crate) async fn a_token_of_fastapi_users_is_accepted(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let mut claims = json!({ "sub": ada, "aud": ["fastapi-users:auth"], "exp": now() + 600 });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -52,7 +52,7 @@ pub(crate) async fn a_token_of_fastapi_users_is_taken(door: SecretDoor) {
         let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
         assert_eq!((me.status, me.id()), (StatusCode::OK, ada));
     }
-    // And ours is one that they read.
+    // And FastAPI Users accepts our tokens.
     let token = door.token("ada@example.com").await;
     let parts: Vec<_> = token.split('.').collect();
     let part =
@@ -64,7 +64,7 @@ pub(crate) async fn a_token_of_fastapi_users_is_taken(door: SecretDoor) {
     assert!((3_500..=3_600).contains(&left), "{left}");
 }
 
-pub(crate) async fn a_forged_token_is_not_taken(door: SecretDoor) {
+pub(crate) async fn a_forged_token_is_refused(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let good = json!({ "sub": ada, "aud": ["fastapi-users:auth"], "exp": now() + 600 });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -108,7 +108,7 @@ pub(crate) async fn a_forged_token_is_not_taken(door: SecretDoor) {
     }
 }
 
-pub(crate) async fn a_token_of_nobody_is_not_taken(door: SecretDoor) {
+pub(crate) async fn a_token_of_an_unknown_user_is_refused(door: SecretDoor) {
     let token = token_of(Uuid::new_v4(), 600);
     let answer = door.ask("GET /caller", Some(&token)).await;
     assert_eq!(answer.refusal(), r#"401 {"detail":"Unauthorized"}"#);

@@ -9,6 +9,9 @@ use super::value::{Algorithm, ResultBackend, Store};
 use super::{Config, Jobs, Jwt, ResolvedSettings};
 use crate::callers::Network;
 
+/// The default of `jobs.min_password` beyond loopback, where strangers may guess passwords.
+const MIN_PASSWORD_BEYOND: usize = 8;
+
 struct Check {
     /// The settings of the rule. It is skipped when one of them is itself a mistake.
     keys: &'static [&'static str],
@@ -82,6 +85,10 @@ const CHECKS: &[Check] = &[
         broken: incomplete_admin,
     },
     Check {
+        keys: &["jobs.admin_password", "jobs.min_password", "listen"],
+        broken: admin_password_too_short,
+    },
+    Check {
         keys: &["jobs.read_hold", "jobs.max_read_hold"],
         broken: default_read_hold_too_long,
     },
@@ -145,6 +152,15 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Characters that a user's password has at least.
+    pub(crate) fn min_password(&self) -> usize {
+        match self.jobs.min_password {
+            0 if self.listen.is_loopback() => 1,
+            0 => MIN_PASSWORD_BEYOND,
+            fewest => fewest,
+        }
     }
 
     /// Whether callers need a token.
@@ -273,6 +289,17 @@ fn incomplete_admin(config: &Config) -> Option<String> {
     let jobs = &config.jobs;
     (jobs.admin_email.is_some() != jobs.admin_password.is_some()).then(|| {
         "the superuser needs an email and a password: set both, or leave both empty".to_owned()
+    })
+}
+
+fn admin_password_too_short(config: &Config) -> Option<String> {
+    let (given, fewest) = (config.jobs.admin_password.as_ref()?, config.min_password());
+    (given.expose().chars().count() < fewest).then(|| {
+        format!(
+            "the superuser's password has fewer than {fewest} characters: lengthen \
+             jobs.admin_password, or lower jobs.min_password (by default {MIN_PASSWORD_BEYOND} \
+             where the server listens beyond loopback)"
+        )
     })
 }
 

@@ -197,7 +197,8 @@ settings! {
         secret: Option<Secret> = "", optional_text(32), "Secret that signs users' tokens. Empty: a random one, made once and kept in the store.", secret;
         token_lifetime: Duration = "1h", duration(SECOND, 30 * DAY), "Lifetime of a user's token.";
         admin_email: Option<String> = "", optional_text(3), "Email of a superuser, created at the first start and reset to the configured values at every start. On loopback with no login and no `admin_email`, everyone is a superuser, callers without a token included.";
-        admin_password: Option<Secret> = "", optional_text(8), "Password of that superuser.", secret;
+        admin_password: Option<Secret> = "", optional_text(1), "Password of that superuser; at least `jobs.min_password`.", secret;
+        min_password: usize = "0", integer(0, 1_024), "Fewest characters of a user's password. 0: 8 where the server listens beyond loopback, and 1, as zndraw-joblib has it, on loopback.";
         guests: bool = "false", Kind::Bool, "Allow guests (`POST /v1/auth/guest`).";
         keep_guests: Duration = "30d", duration(SECOND, 3_650 * DAY), "How long a guest without workers is kept; at least `jobs.token_lifetime`.";
         registration: bool = "false", Kind::Bool, "Allow registration (`POST /v1/auth/register`).";
@@ -231,6 +232,7 @@ settings! {
         frame_keys: usize = "1000", integer(1, 65_536), "Keys of a frame at most.";
         request_frames: usize = "1000", integer(1, 100_000), "Frames in one append, or in one read by their numbers, at most.";
         room_copy: usize = "256MiB", bytes(MIB, 64 * GIB), "Size of the frames that a new room can copy from another.";
+        chat_messages: usize = "1000", integer(0, 1_000_000), "Messages of a room's chat that are kept.";
         asked_frames: usize = "1000", integer(1, 100_000), "Frames of one read that can come from a provider.";
         asked_at_once: usize = "32", integer(1, 1_000), "Of these, requested at once.";
         asked_bytes: usize = "256MiB", bytes(MIB, 64 * GIB), "Size of these frames together.";

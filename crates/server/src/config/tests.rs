@@ -506,3 +506,15 @@ fn the_example_in_the_docs_is_valid() {
     let (example, _) = example.split_once("```").unwrap();
     load(file(example), [], Vec::new()).unwrap();
 }
+
+#[test]
+fn the_admins_password_is_as_long_as_any_password() {
+    let admin = "[jobs]\nadmin_email = \"ada@example.com\"\nadmin_password = \"seven c\"\n";
+    let listen = |address: &str| format!("listen = \"{address}\"\ninsecure = true\n{admin}");
+    let beyond = mistakes(&listen("0.0.0.0:6632"), &[], &[]);
+    let words = "the superuser's password has fewer than 8 characters";
+    assert!(beyond.contains(words), "{beyond}");
+    let raised = [("WAKELINE_JOBS_MIN_PASSWORD", "9")];
+    let raised = mistakes(&listen("127.0.0.1:6632"), &raised, &[]);
+    assert!(raised.contains("fewer than 9 characters"), "{raised}");
+}

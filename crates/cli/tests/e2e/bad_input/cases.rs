@@ -2,7 +2,7 @@
 //! for here, on the day it appears.
 
 use bytes::Bytes;
-use http::{HeaderValue, Request};
+use http::Request;
 use serde_json::Value;
 
 use super::bodies;
@@ -52,7 +52,6 @@ pub(crate) fn all(document: &Value) -> Vec<Case> {
         methods(&mut cases, &filled(path), &known);
     }
     methods(&mut cases, "/openapi.json", &["GET".to_owned()]);
-    preferences(&mut cases);
     strangers(&mut cases);
     cases
 }
@@ -157,23 +156,6 @@ fn methods(cases: &mut Vec<Case>, path: &str, known: &[String]) {
             status: 405,
             field: None,
         });
-    }
-}
-
-fn preferences(cases: &mut Vec<Case>) {
-    let bad: [&[u8]; 6] = [
-        b"wait=-1",
-        b"wait=soon",
-        b"wait",
-        b"wait=1.5",
-        b"wait=99999999999",
-        b"wait=\xff",
-    ];
-    for prefer in bad {
-        let mut request = get("/api/v1/pop/queue/q");
-        let value = HeaderValue::from_bytes(prefer).expect("a header's value");
-        request.headers_mut().insert("prefer", value);
-        cases.push(invalid(request, "Prefer", &String::from_utf8_lossy(prefer)));
     }
 }
 

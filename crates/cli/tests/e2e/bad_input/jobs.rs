@@ -60,7 +60,6 @@ fn all(document: &Value) -> Vec<BadRequest> {
             route.queries(&mut cases);
             route.ids(&mut cases);
             route.names(&mut cases);
-            route.waits(&mut cases);
             route.bodies(&mut cases, document);
         }
     }
@@ -150,20 +149,6 @@ impl Route<'_> {
         }
     }
 
-    fn waits(&self, cases: &mut Vec<BadRequest>) {
-        let mut headers = parameters(self.operation, "header");
-        if !headers.any(|header| header["name"] == "Prefer") {
-            return;
-        }
-        for bad in ["wait=x", "wait=-1", "wait=99999999999999999999"] {
-            let mut case = self.bad(&self.url(), b"{}".to_vec(), "Prefer");
-            let value = HeaderValue::from_static(bad);
-            case.request.headers_mut().insert("prefer", value);
-            case.what += bad;
-            cases.push(case);
-        }
-    }
-
     fn bodies(&self, cases: &mut Vec<BadRequest>, document: &Value) {
         let content = &self.operation["requestBody"]["content"];
         let Some(schema) = content[JSON]["schema"]["$ref"].as_str() else {
@@ -202,6 +187,7 @@ impl Route<'_> {
             let mut wrong = match kind {
                 Some("string") => vec![json!(5), json!(true), json!([]), json!({})],
                 Some("integer") => vec![json!("x"), json!(1.5), json!([]), json!(-1)],
+                Some("number") => vec![json!("x"), json!(true), json!([]), json!(-1)],
                 Some("boolean") => vec![json!("x"), json!([]), json!({})],
                 Some("object") => vec![json!("x"), json!(5), json!([])],
                 other => panic!("no wrong values are known for {name}, {other:?}"),

@@ -8,7 +8,7 @@ fn walked(bytes: &[u8]) -> Result<&[u8], Malformed> {
 }
 
 #[test]
-fn every_kind_of_value_is_walked_over() {
+fn every_kind_of_value_can_be_skipped() {
     let long = |head: &[u8], length: usize| [head, &vec![0; length]].concat();
     let values: Vec<(Vec<u8>, Head)> = vec![
         (vec![0x00], Head::Integer),
@@ -69,7 +69,7 @@ fn every_kind_of_value_is_walked_over() {
 }
 
 #[test]
-fn a_count_that_nothing_follows_ends_at_once() {
+fn a_count_without_its_items_is_an_error_at_once() {
     assert_eq!(
         walked(&[0xdf, 0xff, 0xff, 0xff, 0xff]),
         Err(Malformed::BreaksOff)
@@ -85,14 +85,14 @@ fn a_count_that_nothing_follows_ends_at_once() {
 }
 
 #[test]
-fn however_deep_a_value_lies_it_is_walked_over() {
+fn deeply_nested_values_can_be_skipped() {
     let mut deep = vec![0x91; 1_000_000];
     deep.push(0xc0);
     assert_eq!(walked(&deep).map(<[u8]>::len), Ok(1_000_001));
 }
 
 #[test]
-fn what_is_put_is_read_back() {
+fn written_values_are_read_back() {
     for count in [0, 15, 16, 65_535, 65_536, u32::MAX] {
         let (mut array, mut map) = (Vec::new(), Vec::new());
         put_array(&mut array, count);

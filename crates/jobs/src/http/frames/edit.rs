@@ -18,7 +18,7 @@ use crate::{error::Error, frames::Frames};
 pub(in crate::http) struct AppendedAnswer {
     /// How many the room has now.
     total: i64,
-    /// The first of those that were appended, and the one after the last.
+    /// The index of the first appended frame, and the index after the last.
     start: i64,
     stop: i64,
 }
@@ -37,17 +37,18 @@ pub(in crate::http) struct AppendedAnswer {
         (status = 404, description = "`room-not-found`"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail names the frame and the key"),
+        (status = 423, description = "`room-locked`: another user has locked it"),
     )
 )]
 pub(in crate::http) async fn append(
     State(frames): State<Arc<Frames>>,
-    _: SignedCaller,
+    SignedCaller(caller): SignedCaller,
     room: InRoom,
     headers: HeaderMap,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<AppendedAnswer>), Error> {
     let uploaded = upload::several(&headers, &body, frames.limits())?;
-    let (start, total) = frames.append(named(room)?, uploaded).await?;
+    let (start, total) = frames.append(caller, named(room)?, uploaded).await?;
     let stop = total;
     Ok((
         StatusCode::CREATED,
@@ -74,18 +75,19 @@ pub(in crate::http) struct ReplacedAnswer {
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail names the key"),
+        (status = 423, description = "`room-locked`: another user has locked it"),
     )
 )]
 pub(in crate::http) async fn replace(
     State(frames): State<Arc<Frames>>,
-    _: SignedCaller,
+    SignedCaller(caller): SignedCaller,
     at: OneOfRoom,
     headers: HeaderMap,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<ReplacedAnswer>, Error> {
     let (room, index) = place(at)?;
     let frame = upload::whole(&headers, &body, frames.limits().frame)?;
-    frames.replace(room, index, frame).await?;
+    frames.replace(caller, room, index, frame).await?;
     Ok(Json(ReplacedAnswer { index }))
 }
 
@@ -106,11 +108,12 @@ pub(in crate::http) struct MergedAnswer {
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail says why"),
+        (status = 423, description = "`room-locked`: another user has locked it"),
     )
 )]
 pub(in crate::http) async fn merge(
     State(frames): State<Arc<Frames>>,
-    _: SignedCaller,
+    SignedCaller(caller): SignedCaller,
     at: OneOfRoom,
     headers: HeaderMap,
     LimitedBody(body): LimitedBody,
@@ -118,7 +121,7 @@ pub(in crate::http) async fn merge(
     let (room, index) = place(at)?;
     let part = upload::part(&headers, &body, frames.limits().frame)?;
     let updated_keys = part.keys();
-    frames.merge(room, index, part).await?;
+    frames.merge(caller, room, index, part).await?;
     Ok(Json(MergedAnswer {
         index,
         updated_keys,
@@ -140,14 +143,15 @@ pub(in crate::http) struct DeletedAnswer {
         (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
+        (status = 423, description = "`room-locked`: another user has locked it"),
     )
 )]
 pub(in crate::http) async fn delete(
     State(frames): State<Arc<Frames>>,
-    _: SignedCaller,
+    SignedCaller(caller): SignedCaller,
     at: OneOfRoom,
 ) -> Result<Json<DeletedAnswer>, Error> {
     let (room, index) = place(at)?;
-    frames.delete(room, index).await?;
+    frames.delete(caller, room, index).await?;
     Ok(Json(DeletedAnswer { status: "ok" }))
 }

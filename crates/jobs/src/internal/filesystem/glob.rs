@@ -122,7 +122,7 @@ fn tokens(part: &str) -> Vec<Token> {
     tokens
 }
 
-/// What stands behind `[`, and how long it is with its `]`.
+/// The set after a `[`, and its length with its `]`.
 fn one_of(chars: &[char]) -> Option<(Token, usize)> {
     let is_not = matches!(chars.first(), Some('!' | '^'));
     let begin = usize::from(is_not);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_and_what_they_fit() {
+    fn patterns_match_paths() {
         for (pattern, path) in [
             ("*.xyz", "a.xyz"),
             ("*", "a"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_is_looked_at_only_where_it_can_fit() {
+    fn a_directory_is_entered_only_if_the_pattern_can_match_below_it() {
         let glob = Glob::parse("a/*/c").unwrap();
         let below = |names: &[&str]| glob.fits(names).below;
         assert!(below(&[]));
@@ -246,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_leads_out_is_none() {
+    fn a_pattern_out_of_the_root_is_refused() {
         for pattern in ["../x", "a/./b", "", "/", &"*".repeat(1_001)] {
             assert!(Glob::parse(pattern).is_err(), "{pattern}");
         }
     }
 
     #[test]
-    fn many_stars_are_no_work() {
+    fn a_pattern_with_many_stars_is_matched_fast() {
         let pattern = "*a".repeat(400);
         assert!(!fits(&pattern, &"a".repeat(300)));
         assert!(fits(&pattern, &"a".repeat(400)));

@@ -49,7 +49,7 @@ pub(crate) async fn receive(
 
 struct UploadReader {
     body_reader: UploadBody,
-    /// What has arrived behind the last chunk.
+    /// The bytes that have arrived after the last chunk.
     rest: Bytes,
     hasher: Sha256,
     length: i64,

@@ -195,7 +195,7 @@ impl Directory {
         for (_, name) in found {
             let mut index = self.index();
             match newer(&self.path(name), now)? {
-                // It may have been read meanwhile, and so be in the index.
+                // The file may have been read meanwhile, which adds it to the index.
                 Some(_) if index.contains(&name) => {}
                 Some((trailer, bytes)) => index.place(name, bytes, trailer.expires_at, false),
                 None => self.remove(&mut index, &name)?,
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_sees_what_other_nodes_have_done() {
+    fn a_walk_finds_the_changes_of_other_nodes() {
         let place = tempfile::tempdir().unwrap();
         let open = || Arc::new(Directory::open(place.path(), 1 << 20).unwrap());
         let (here, there) = (open(), open());
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_node_has_replaced_is_not_swept() {
+    fn a_file_that_another_node_replaced_is_not_swept() {
         let place = tempfile::tempdir().unwrap();
         let open = || Arc::new(Directory::open(place.path(), 1 << 20).unwrap());
         let (here, there) = (open(), open());

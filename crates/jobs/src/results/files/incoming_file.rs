@@ -51,7 +51,7 @@ impl IncomingFile {
         Ok(incoming_file)
     }
 
-    /// `false`: there is no room for it, whatever else would be removed.
+    /// `false`: the file does not fit, even if all others were removed.
     pub(super) fn write(&mut self, chunks: &[Bytes]) -> io::Result<bool> {
         let more: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
         let needed = FileIndex::size(self.bytes + more + Trailer::BYTES as u64);
@@ -92,7 +92,7 @@ impl IncomingFile {
 impl Drop for IncomingFile {
     fn drop(&mut self) {
         self.directory.give_back(self.taken);
-        // It is not there any more if it was kept.
+        // A stored upload was renamed, so the file does not exist any more.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_last_goes_last() {
+    fn the_file_read_last_is_removed_last() {
         let mut index = FileIndex::new(2 * BLOCK);
         index.place(name("a"), 1, 0, true);
         index.place(name("b"), 1, 0, true);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_what_has_gone() {
+    fn removed_files_take_no_space() {
         let mut index = FileIndex::new(BLOCK);
         for bytes in [0, 1, BLOCK, BLOCK + 1] {
             index.place(name("a"), bytes, i64::try_from(bytes).unwrap(), true);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_to_end_comes_first() {
+    fn the_file_that_expires_first_is_returned_first() {
         let mut index = FileIndex::new(BLOCK);
         index.place(name("late"), 1, 30, true);
         index.place(name("early"), 1, 10, false);

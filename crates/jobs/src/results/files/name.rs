@@ -67,14 +67,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_back() {
+    fn a_file_name_is_parsed_as_it_was_written() {
         let text = name("a").to_string();
         insta::assert_snapshot!(text, @"00000000000000000000000000000007.3.ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb");
         assert_eq!(FileName::parse(&text), Some(name("a")));
     }
 
     #[test]
-    fn no_other_name_is_taken_for_one() {
+    fn other_names_are_not_parsed() {
         let text = name("a").to_string();
         for other in [
             "",

@@ -158,7 +158,7 @@ fn explain(error: &RedisError) -> Error {
         | ErrorKind::Server(
             ServerErrorKind::ResponseError | ServerErrorKind::NoPerm | ServerErrorKind::CrossSlot,
         ) => Error::Failed(text),
-        // It is loading, full, busy or not the one to write to.
+        // Redis is loading, full, busy or a read-only replica.
         _ => Error::Unavailable(text),
     }
 }

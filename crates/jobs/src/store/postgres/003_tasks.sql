@@ -212,10 +212,10 @@ BEGIN
 END
 $$;
 
--- What was removed with workers, a row each: 0 a worker, 10 a task, 11 a job, 12 a provider, each with
--- its id and its full name where it has one. 1 and 2 refuse a removal: not found, another user's. 20 ends
--- a sweep: how many tasks were deleted, the time until the next sweep is due, and whether there is more
--- to do already.
+-- The rows that were removed with workers: 0 a worker, 10 a task, 11 a job, 12 a provider, each
+-- with its id and its full name where it has one. 1 and 2 refuse a removal: not found, another
+-- user's. 20 ends a sweep: how many tasks were deleted, the time until the next sweep is due, and
+-- whether there is more to do already.
 CREATE TYPE wakeline.jobs_loss AS (
     outcome smallint, subject uuid, full_name text, task wakeline.jobs_task_view,
     deleted_tasks bigint, next_sweep bigint, is_more boolean

@@ -1,4 +1,5 @@
 -- frames counts the stored frames, mounted those of a provider; mounted_by is the user who mounted.
+-- changes counts the changes of the frames: their order. locked_by is the user who locked the room.
 CREATE TABLE wakeline.jobs_room (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
@@ -6,6 +7,10 @@ CREATE TABLE wakeline.jobs_room (
     next_seq bigint NOT NULL DEFAULT 0,
     mounted bigint,
     mounted_by uuid,
+    changes bigint NOT NULL DEFAULT 0,
+    locked_by uuid,
+    -- Of the newest message, in milliseconds.
+    said_at bigint NOT NULL DEFAULT 0,
     created_by uuid NOT NULL,
     created_at bigint NOT NULL
 );
@@ -94,11 +99,13 @@ BEGIN
 END
 $$;
 
--- Outcomes here and below: 0 done, 1 no room, 2 read-only, 3 full or no such frame, 4 changed.
--- Each locks the room's row first, so that writes to a room are done one after the other.
+-- Outcomes here and below: 0 done, 1 no room, 2 read-only, 3 full or no such frame, 4 changed, 5 the
+-- room is locked for this editor (NULL: a superuser).
+-- Each locks the room's row first, so that writes to a room are done one after the other, and in the
+-- order of their numbers (change).
 CREATE FUNCTION wakeline.jobs_append(
-    room_name text, bodies bytea[], room_limit bigint,
-    OUT outcome smallint, OUT start bigint, OUT total bigint
+    room_name text, editor uuid, bodies bytea[], room_limit bigint,
+    OUT outcome smallint, OUT start bigint, OUT total bigint, OUT change bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     room wakeline.jobs_room;
@@ -111,6 +118,10 @@ BEGIN
     END IF;
     start := room.frames;
     total := room.frames + added;
+    IF room.locked_by <> editor THEN
+        outcome := 5;
+        RETURN;
+    END IF;
     IF room.mounted IS NOT NULL THEN
         outcome := 2;
         RETURN;
@@ -129,15 +140,17 @@ BEGIN
         INSERT INTO wakeline.jobs_run (room_id, seq, number, length)
         VALUES (room.id, room.next_seq, room.frames, added);
     END IF;
-    UPDATE wakeline.jobs_room r SET frames = total, next_seq = room.next_seq + added
+    change := room.changes + 1;
+    UPDATE wakeline.jobs_room r SET frames = total, next_seq = room.next_seq + added, changes = change
     WHERE r.id = room.id;
     outcome := 0;
 END
 $$;
 
 CREATE FUNCTION wakeline.jobs_replace(
-    room_name text, frame_number bigint, new_body bytea, expected_seq bigint, expected_revision bigint,
-    OUT outcome smallint, OUT total bigint
+    room_name text, editor uuid, frame_number bigint, new_body bytea,
+    expected_seq bigint, expected_revision bigint,
+    OUT outcome smallint, OUT total bigint, OUT change bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     room wakeline.jobs_room;
@@ -149,6 +162,10 @@ BEGIN
         RETURN;
     END IF;
     total := room.frames;
+    IF room.locked_by <> editor THEN
+        outcome := 5;
+        RETURN;
+    END IF;
     IF room.mounted IS NOT NULL THEN
         outcome := 2;
         RETURN;
@@ -163,13 +180,19 @@ BEGIN
     UPDATE wakeline.jobs_frame f SET body = new_body, revision = f.revision + 1
     WHERE f.room_id = room.id AND f.seq = run.seq + frame_number - run.number
         AND (expected_seq IS NULL OR (f.seq = expected_seq AND f.revision = expected_revision));
-    outcome := CASE WHEN FOUND THEN 0 ELSE 4 END;
+    IF NOT FOUND THEN
+        outcome := 4;
+        RETURN;
+    END IF;
+    change := room.changes + 1;
+    UPDATE wakeline.jobs_room r SET changes = change WHERE r.id = room.id;
+    outcome := 0;
 END
 $$;
 
 CREATE FUNCTION wakeline.jobs_delete(
-    room_name text, frame_number bigint,
-    OUT outcome smallint, OUT total bigint
+    room_name text, editor uuid, frame_number bigint,
+    OUT outcome smallint, OUT total bigint, OUT change bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     room wakeline.jobs_room;
@@ -182,6 +205,10 @@ BEGIN
         RETURN;
     END IF;
     total := room.frames;
+    IF room.locked_by <> editor THEN
+        outcome := 5;
+        RETURN;
+    END IF;
     IF room.mounted IS NOT NULL THEN
         outcome := 2;
         RETURN;
@@ -207,7 +234,77 @@ BEGIN
         VALUES (room.id, run.seq + before + 1, frame_number, run.length - before - 1);
     END IF;
     total := room.frames - 1;
-    UPDATE wakeline.jobs_room r SET frames = total WHERE r.id = room.id;
+    change := room.changes + 1;
+    UPDATE wakeline.jobs_room r SET frames = total, changes = change WHERE r.id = room.id;
+    outcome := 0;
+END
+$$;
+
+-- Each message of a room has a millisecond of its own, so a page can begin at one.
+CREATE TABLE wakeline.jobs_message (
+    room_id bigint NOT NULL REFERENCES wakeline.jobs_room (id) ON DELETE CASCADE,
+    said_at bigint NOT NULL,
+    user_id uuid NOT NULL,
+    content text NOT NULL,
+    PRIMARY KEY (room_id, said_at)
+);
+
+-- Stores a message, and keeps the newest ones only. Returns no row if there is no such room.
+CREATE FUNCTION wakeline.jobs_say(
+    room_name text, speaker uuid, new_content text, kept bigint
+) RETURNS SETOF wakeline.jobs_message LANGUAGE plpgsql AS $$
+DECLARE
+    room wakeline.jobs_room;
+BEGIN
+    UPDATE wakeline.jobs_room r SET said_at = greatest(r.said_at + 1, wakeline.jobs_now() / 1000)
+    WHERE r.name = room_name RETURNING * INTO room;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY INSERT INTO wakeline.jobs_message (room_id, said_at, user_id, content)
+    VALUES (room.id, room.said_at, speaker, new_content) RETURNING *;
+    DELETE FROM wakeline.jobs_message m WHERE m.room_id = room.id AND m.said_at <= (
+        SELECT n.said_at FROM wakeline.jobs_message n WHERE n.room_id = room.id
+        ORDER BY n.said_at DESC OFFSET kept LIMIT 1);
+END
+$$;
+
+-- A tracker that is not updated for an hour is gone.
+CREATE TABLE wakeline.jobs_progress (
+    room_id bigint NOT NULL REFERENCES wakeline.jobs_room (id) ON DELETE CASCADE,
+    id text NOT NULL,
+    description text NOT NULL,
+    unit text NOT NULL,
+    n bigint NOT NULL DEFAULT 0,
+    total bigint,
+    elapsed_us bigint NOT NULL DEFAULT 0,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (room_id, id)
+);
+
+-- Outcomes: 0 done, 1 no room, 2 the room has as many trackers as it may have.
+CREATE FUNCTION wakeline.jobs_progress_start(
+    room_name text, tracker_id text, new_description text, new_unit text, most bigint, age bigint,
+    OUT outcome smallint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    room wakeline.jobs_room;
+    now_us bigint := wakeline.jobs_now();
+BEGIN
+    -- The lock keeps two callers from adding the last tracker both.
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = room_name FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        outcome := 1;
+        RETURN;
+    END IF;
+    DELETE FROM wakeline.jobs_progress p WHERE p.room_id = room.id
+        AND (p.updated_at <= now_us - age OR p.id = tracker_id);
+    IF (SELECT count(*) FROM wakeline.jobs_progress p WHERE p.room_id = room.id) >= most THEN
+        outcome := 2;
+        RETURN;
+    END IF;
+    INSERT INTO wakeline.jobs_progress (room_id, id, description, unit, updated_at)
+    VALUES (room.id, tracker_id, new_description, new_unit, now_us);
     outcome := 0;
 END
 $$;

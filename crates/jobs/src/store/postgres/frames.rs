@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_store::Error;
 
@@ -42,13 +43,19 @@ impl Frames for PostgresStore {
         )
     }
 
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome> {
+    fn append(
+        &self,
+        name: String,
+        editor: Option<Uuid>,
+        frames: Vec<Frame>,
+        limit: i64,
+    ) -> Write<AppendOutcome> {
         let bodies: Vec<Bytes> = frames.iter().map(|frame| frame.bytes().clone()).collect();
         write(
             self,
             Commit::Alone("jobs_append"),
-            "SELECT * FROM wakeline.jobs_append($1, $2, $3)",
-            values_of![name, bodies, limit],
+            "SELECT * FROM wakeline.jobs_append($1, $2, $3, $4)",
+            values_of![name, editor, bodies, limit],
             wakes::nobody,
             |rows| {
                 let row = only(rows)?;
@@ -56,10 +63,12 @@ impl Frames for PostgresStore {
                     0 => AppendOutcome::Done {
                         start: row.get("start"),
                         total: row.get("total"),
+                        change: row.get("change"),
                     },
                     1 => AppendOutcome::NoRoom,
                     2 => AppendOutcome::ReadOnly,
                     3 => AppendOutcome::Full(row.get("start")),
+                    5 => AppendOutcome::Locked,
                     other => return Err(no_such(other)),
                 })
             },
@@ -69,6 +78,7 @@ impl Frames for PostgresStore {
     fn replace(
         &self,
         name: String,
+        editor: Option<Uuid>,
         number: i64,
         frame: Frame,
         version: Option<FrameVersion>,
@@ -76,9 +86,10 @@ impl Frames for PostgresStore {
         write(
             self,
             Commit::Alone("jobs_replace"),
-            "SELECT * FROM wakeline.jobs_replace($1, $2, $3, $4, $5)",
+            "SELECT * FROM wakeline.jobs_replace($1, $2, $3, $4, $5, $6)",
             values_of![
                 name,
+                editor,
                 number,
                 frame.bytes().clone(),
                 version.map(|version| version.seq),
@@ -89,12 +100,12 @@ impl Frames for PostgresStore {
         )
     }
 
-    fn delete(&self, name: String, number: i64) -> Write<EditOutcome> {
+    fn delete(&self, name: String, editor: Option<Uuid>, number: i64) -> Write<EditOutcome> {
         write(
             self,
             Commit::Alone("jobs_delete"),
-            "SELECT * FROM wakeline.jobs_delete($1, $2)",
-            values_of![name, number],
+            "SELECT * FROM wakeline.jobs_delete($1, $2, $3)",
+            values_of![name, editor, number],
             wakes::nobody,
             edited,
         )
@@ -120,11 +131,15 @@ impl Frames for PostgresStore {
 fn edited(rows: &[Row]) -> Result<EditOutcome, Error> {
     let row = only(rows)?;
     Ok(match row.get("outcome") {
-        0 => EditOutcome::Done(row.get("total")),
+        0 => EditOutcome::Done {
+            total: row.get("total"),
+            change: row.get("change"),
+        },
         1 => EditOutcome::NoRoom,
         2 => EditOutcome::ReadOnly,
         3 => EditOutcome::NoFrame(row.get("total")),
         4 => EditOutcome::Changed,
+        5 => EditOutcome::Locked,
         other => return Err(no_such(other)),
     })
 }

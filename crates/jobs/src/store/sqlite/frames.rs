@@ -3,6 +3,7 @@
 mod edit;
 
 use bytes::Bytes;
+use uuid::Uuid;
 use wakeline_bus::Write;
 
 use super::{Result, Session, SqliteStore};
@@ -29,27 +30,34 @@ impl Frames for SqliteStore {
         })
     }
 
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome> {
+    fn append(
+        &self,
+        name: String,
+        editor: Option<Uuid>,
+        frames: Vec<Frame>,
+        limit: i64,
+    ) -> Write<AppendOutcome> {
         self.write("jobs_append", wakes::nobody, move |session| {
-            edit::append(session, &name, &frames, limit)
+            edit::append(session, &name, editor, &frames, limit)
         })
     }
 
     fn replace(
         &self,
         name: String,
+        editor: Option<Uuid>,
         number: i64,
         frame: Frame,
         version: Option<FrameVersion>,
     ) -> Write<EditOutcome> {
         self.write("jobs_replace", wakes::nobody, move |session| {
-            edit::replace(session, &name, number, &frame, version)
+            edit::replace(session, &name, editor, number, &frame, version)
         })
     }
 
-    fn delete(&self, name: String, number: i64) -> Write<EditOutcome> {
+    fn delete(&self, name: String, editor: Option<Uuid>, number: i64) -> Write<EditOutcome> {
         self.write("jobs_delete", wakes::nobody, move |session| {
-            edit::delete(session, &name, number)
+            edit::delete(session, &name, editor, number)
         })
     }
 
@@ -97,7 +105,7 @@ fn create(session: &Session<'_>, room: &NewRoom) -> Result<RoomCreation> {
     match (&room.frames, source) {
         (FrameSource::Frame(frame), _) => {
             let frames = std::slice::from_ref(frame);
-            edit::append(session, &room.name, frames, i64::MAX)?;
+            edit::append(session, &room.name, None, frames, i64::MAX)?;
         }
         (_, Some(source)) => edit::copy(session, source.id, id)?,
         (_, None) => {}

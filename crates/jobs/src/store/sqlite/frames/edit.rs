@@ -1,5 +1,7 @@
 //! Changes of a room's frames.
 
+use uuid::Uuid;
+
 use super::{Result, Session, find};
 use crate::{
     frame::Frame,
@@ -10,12 +12,14 @@ use crate::{
 pub(super) fn append(
     session: &Session<'_>,
     name: &str,
+    editor: Option<Uuid>,
     frames: &[Frame],
     limit: i64,
 ) -> Result<AppendOutcome> {
-    let room = match writable(session, name)? {
+    let room = match writable(session, name, editor)? {
         Ok(room) => room,
         Err(EditOutcome::ReadOnly) => return Ok(AppendOutcome::ReadOnly),
+        Err(EditOutcome::Locked) => return Ok(AppendOutcome::Locked),
         Err(_) => return Ok(AppendOutcome::NoRoom),
     };
     let count = i64::try_from(frames.len()).unwrap_or(i64::MAX);
@@ -41,11 +45,13 @@ pub(super) fn append(
         };
         insert_run(session, room.id, run)?;
     }
-    let sql = "UPDATE jobs_room SET frames = ?2, next_seq = next_seq + ?3 WHERE id = ?1";
+    let sql = "UPDATE jobs_room SET frames = ?2, next_seq = next_seq + ?3, changes = changes + 1
+        WHERE id = ?1";
     session.execute(sql, (room.id, total, count))?;
     Ok(AppendOutcome::Done {
         start: room.stored,
         total,
+        change: room.changes + 1,
     })
 }
 
@@ -74,11 +80,12 @@ pub(super) fn copy(session: &Session<'_>, from: i64, to: i64) -> Result<()> {
 pub(super) fn replace(
     session: &Session<'_>,
     name: &str,
+    editor: Option<Uuid>,
     number: i64,
     frame: &Frame,
     version: Option<FrameVersion>,
 ) -> Result<EditOutcome> {
-    let (room, run) = match editable(session, name, number)? {
+    let (room, run) = match editable(session, name, editor, number)? {
         Ok(found) => found,
         Err(refused) => return Ok(refused),
     };
@@ -91,11 +98,21 @@ pub(super) fn replace(
     if replaced == 0 {
         return Ok(EditOutcome::Changed);
     }
-    Ok(EditOutcome::Done(room.stored))
+    let sql = "UPDATE jobs_room SET changes = changes + 1 WHERE id = ?1";
+    session.execute(sql, [room.id])?;
+    Ok(EditOutcome::Done {
+        total: room.stored,
+        change: room.changes + 1,
+    })
 }
 
-pub(super) fn delete(session: &Session<'_>, name: &str, number: i64) -> Result<EditOutcome> {
-    let (room, run) = match editable(session, name, number)? {
+pub(super) fn delete(
+    session: &Session<'_>,
+    name: &str,
+    editor: Option<Uuid>,
+    number: i64,
+) -> Result<EditOutcome> {
+    let (room, run) = match editable(session, name, editor, number)? {
         Ok(found) => found,
         Err(refused) => return Ok(refused),
     };
@@ -119,14 +136,22 @@ pub(super) fn delete(session: &Session<'_>, name: &str, number: i64) -> Result<E
     if behind.length > 0 {
         insert_run(session, room.id, behind)?;
     }
-    let sql = "UPDATE jobs_room SET frames = frames - 1 WHERE id = ?1";
+    let sql = "UPDATE jobs_room SET frames = frames - 1, changes = changes + 1 WHERE id = ?1";
     session.execute(sql, [room.id])?;
-    Ok(EditOutcome::Done(room.stored - 1))
+    Ok(EditOutcome::Done {
+        total: room.stored - 1,
+        change: room.changes + 1,
+    })
 }
 
-fn writable(session: &Session<'_>, name: &str) -> Result<std::result::Result<Room, EditOutcome>> {
+fn writable(
+    session: &Session<'_>,
+    name: &str,
+    editor: Option<Uuid>,
+) -> Result<std::result::Result<Room, EditOutcome>> {
     Ok(match find(session, name)? {
         None => Err(EditOutcome::NoRoom),
+        Some(room) if room.is_locked_for(editor) => Err(EditOutcome::Locked),
         Some(room) if room.mount.is_some() => Err(EditOutcome::ReadOnly),
         Some(room) => Ok(room),
     })
@@ -136,9 +161,10 @@ fn writable(session: &Session<'_>, name: &str) -> Result<std::result::Result<Roo
 fn editable(
     session: &Session<'_>,
     name: &str,
+    editor: Option<Uuid>,
     number: i64,
 ) -> Result<std::result::Result<(Room, Run), EditOutcome>> {
-    let room = match writable(session, name)? {
+    let room = match writable(session, name, editor)? {
         Ok(room) => room,
         Err(refused) => return Ok(Err(refused)),
     };
