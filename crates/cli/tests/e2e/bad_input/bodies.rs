@@ -309,7 +309,8 @@ impl Spoiler<'_> {
             }
             "status" => &["", "weird", "COMPLETED", "\0", &long],
             "type" => &["", "weird", "PUSH", "\0", &long],
-            // A lease that is none is a lost one, and an error is any text.
+            "mode" => &["", "weird", "REPLACE", "\0", &long],
+            // An unknown lease counts as lost, and an error may be any text.
             "leaseId" | "requiredLeases" | "error" => &[],
             other => panic!("no bad texts are known for {other}"),
         };
