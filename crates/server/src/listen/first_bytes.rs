@@ -77,6 +77,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for Rewound<T> {
         let length = left.len().min(read.remaining());
         read.put_slice(&left[..length]);
         this.from += u8::try_from(length).expect("no longer than the preface");
+        // The rest of the head comes with them. hyper doubles its buffer for a second read, and a
+        // held request keeps that buffer.
+        if read.remaining() > 0
+            && let Poll::Ready(Err(error)) = Pin::new(&mut this.inner).poll_read(context, read)
+        {
+            return Poll::Ready(Err(error));
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -160,6 +167,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[tokio::test]
+    async fn the_first_read_brings_what_came_with_the_first_bytes() {
+        let (near, mut far) = duplex(64);
+        let head = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        far.write_all(head).await.unwrap();
+        let (mut near, _) = protocol(near, PATIENCE).await.unwrap();
+        let mut read = [0; 64];
+        assert_eq!(near.read(&mut read).await.unwrap(), head.len());
     }
 
     #[tokio::test]
