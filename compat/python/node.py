@@ -24,7 +24,7 @@ class Node:
         self._command = command
         self._log = log
         self._ready = re.compile(ready)
-        # Settings of the one who runs the tests are none of this server's.
+        # The settings of the user who runs the tests are not for this server.
         self._environment = {"PATH": os.environ.get("PATH", ""), **(environment or {})}
         self._process = None
 

@@ -4,6 +4,7 @@
 mod arrows;
 mod dependencies;
 mod dependency_table;
+mod document_names;
 mod links;
 mod locks;
 mod metrics;
@@ -78,6 +79,8 @@ pub(crate) fn without_lints(workspace: &Workspace) -> Result<Vec<String>> {
     failures.extend(names::check(&sources::sql(&workspace.root)?));
     failures.extend(syncing::check(&sources));
     failures.extend(links::check(&workspace.root)?);
+    let documents = sources::markdown(&workspace.root)?;
+    failures.extend(document_names::check(&documents, &sources));
     failures.extend(dependency_table::check(&workspace.root)?);
     for long in size::over_limit(&sources) {
         println!("warning: {long}");

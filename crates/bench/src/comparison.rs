@@ -78,7 +78,7 @@ impl Comparison {
         self.targets = self.goals.judge(self.names(), &self.rows);
     }
 
-    /// What spoils the numbers.
+    /// The failures that invalidate the numbers.
     pub(crate) fn trouble(&self) -> Option<String> {
         let what = match self.contestants {
             Contestants::Servers(_) => "requests",
@@ -223,7 +223,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn contestants_stand_side_by_side_and_ours_are_judged() {
+    fn contestants_are_compared_and_ours_are_judged() {
         insta::assert_snapshot!(of(&["Other", "One of ours", "Another of ours"]), @r"
                                                                                   Other                  One of ours              Another of ours
         saves                                       saves/s                       2,000                16,400  8.20x                   100 0.050x
@@ -244,7 +244,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ratios_are_to_the_reference_wherever_it_stands() {
+    fn ratios_are_to_the_reference_in_any_column() {
         insta::assert_snapshot!(of(&["Another of ours", "Other"]), @r"
                                                                                Another of ours                 Other
         saves                                       saves/s                       2,000  0.12x                16,400
@@ -261,7 +261,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn without_the_reference_only_goals_that_stand_by_themselves_are_judged() {
+    fn without_the_reference_only_absolute_goals_are_judged() {
         insta::assert_snapshot!(of(&["One of ours"]), @r"
                                                                             One of ours
         saves                                       saves/s                       2,000
@@ -275,7 +275,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn failures_are_told_and_spoil_the_numbers() {
+    fn failures_are_shown_and_invalidate_the_numbers() {
         let mut comparison = of(&["Other"]);
         assert_eq!(comparison.trouble(), None);
         comparison.failures[0] = FailureSummary {

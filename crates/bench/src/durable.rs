@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_stand_side_by_side_and_ours_is_judged_by_the_reference() {
+    fn providers_are_compared_and_ours_is_judged_by_the_reference() {
         insta::assert_snapshot!(compare(&[WAKELINE, REFERENCE, "duroxide-pg"]), @r"
                                                                                     wakeline-durable       duroxide-pg-opt                  duroxide-pg
         idle                                          statements/s                       0.05  0.17x                  0.30                 39.60 132.0x
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_it_is_judged_by_what_it_promises_by_itself() {
+    fn a_single_contestant_is_judged_by_the_absolute_goals_only() {
         let benchmark = benchmark();
         let report = Report {
             settings: benchmark.settings_on("15.1"),

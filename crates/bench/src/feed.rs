@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_there_is_nothing_to_compare_it_with() {
+    fn a_single_contestant_is_not_judged_by_ratios() {
         let report = compare(&parse::<FeedArgs>("feed"), &[WAKELINE_SQLITE], &FIGURES);
         assert!(!report.contains("target"));
     }

@@ -48,7 +48,7 @@ pub(crate) enum Work {
 /// When a server counts as having nothing to do.
 pub(crate) struct RestCriteria {
     pub(crate) check_interval: Duration,
-    /// It uses less than this share of a core between two checks.
+    /// A server at rest uses less than this share of a core between two checks.
     pub(crate) cpu_share: f64,
     /// So many checks in a row find it so.
     pub(crate) quiet_checks: usize,

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_does_not_fit_says_what_to_do() {
+    fn a_run_over_the_limit_is_refused_with_the_remedy() {
         let error = check(usize::MAX / 2, "do less").unwrap_err().to_string();
         assert!(error.contains("or do less,"), "{error}");
         assert!(check(1, "do less").is_ok());

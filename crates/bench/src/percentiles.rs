@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn one_time_is_every_percentile_and_none_has_none() {
+    fn a_single_time_is_every_percentile_and_no_times_have_none() {
         let found = Percentiles::of(millis([7])).unwrap();
         assert_eq!([found.p50, found.max], millis([7, 7])[..]);
         assert_eq!(Percentiles::of(Vec::new()), None);

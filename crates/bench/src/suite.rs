@@ -49,7 +49,7 @@ pub(crate) trait Benchmark: Sized + 'static {
         16
     }
 
-    /// What the names are those of.
+    /// The kind of the named contestants.
     fn contestants(&self, names: Vec<String>) -> Contestants {
         Contestants::Servers(names)
     }

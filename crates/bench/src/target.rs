@@ -1,4 +1,4 @@
-//! What a comparison has to show, and by how much it does or does not.
+//! The goals of a comparison, and how far they are met.
 
 use std::fmt::{Formatter, Result};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::figure::{Row, Unit};
 
-/// What is wanted of our contestants, alone and beside the reference.
+/// The goals of our contestants, absolute and relative to the reference.
 #[derive(Debug)]
 pub(crate) struct Goals {
     /// The name of the contestant that the others are compared with.
@@ -25,7 +25,7 @@ pub(crate) enum Goal {
     Ahead,
     /// At most so many times the reference's.
     AtMostTimes(f64),
-    /// At most this, whatever the reference's is.
+    /// At most this, independent of the reference.
     AtMost(f64),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Target {
 }
 
 impl Goals {
-    /// A goal that compares needs the reference in the run; one that stands by itself does not.
+    /// A relative goal needs the reference in the run; an absolute one does not.
     pub(crate) fn judge(&self, contestants: &[String], rows: &[Row]) -> Vec<Target> {
         let column = |name: &str| contestants.iter().position(|known| known == name);
         let reference = column(self.reference);

@@ -134,7 +134,7 @@ async fn durable_measures_the_provider_and_every_orchestration_completes() {
 }
 
 #[tokio::test]
-async fn durable_says_how_to_measure_beside_the_peers_it_does_not_have() {
+async fn durable_names_the_command_that_measures_the_missing_peers() {
     let refused = bench("durable --peers duroxide-pg").await;
     assert!(!refused.status.success());
     let log = String::from_utf8_lossy(&refused.stderr);

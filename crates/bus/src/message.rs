@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked() {
+    fn a_packed_message_is_unpacked_as_it_was() {
         let topic = || Topic::new("durable", ["orchestration"]);
         let later = DelayedWake {
             wake: Wake::count([topic()], 1),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_spread_over_messages_that_fit() {
+    fn many_wakes_are_spread_over_messages_that_fit() {
         let wakes: Vec<_> = (0..500).map(|n| wake(&format!("queue-{n}"), 1)).collect();
         let texts = pack(u64::MAX, &wakes, &[], Vec::new(), 7_900, 16);
         assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= 7_900));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_or_too_long_become_everything_of_the_door() {
+    fn too_many_or_too_long_wakes_become_a_recheck_of_the_door() {
         let wakes: Vec<_> = (0..5_000).map(|n| wake(&format!("queue-{n}"), 1)).collect();
         let texts = pack(1, &wakes, &[], Vec::new(), 7_900, 2);
         let (listed, doors) = unpack(&texts);

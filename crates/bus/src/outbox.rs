@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_many_topics_become_everything_of_the_door() {
+    async fn too_many_topics_become_a_recheck_of_the_door() {
         let outbox = Outbox::default();
         for number in 0..=MAX_WAKES {
             let wake = Wake::count([topic(&number.to_string())], 1);

@@ -73,14 +73,15 @@ pub enum Outcome {
     NotSent,
     /// The request changes nothing, or a repeat changes nothing more.
     Repeatable,
-    /// It may have pushed messages; a repeat does not push them twice, because each has a
+    /// The request may have pushed messages; a repeat does not push them twice, because each has a
     /// `transactionId`.
     PushedOnce,
-    /// It may have pushed messages; a repeat may push those without a `transactionId` twice.
+    /// The request may have pushed messages; a repeat may push those without a `transactionId`
+    /// twice.
     PushedPerhapsTwice,
-    /// It may have leased messages, which are redelivered when the lease expires.
+    /// The request may have leased messages, which are redelivered when the lease expires.
     TakenUntilLeaseEnds,
-    /// It may have consumed messages, which are not redelivered: a pop with `auto_ack`.
+    /// The request may have consumed messages, which are not redelivered: a pop with `auto_ack`.
     TakenForGood,
 }
 
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_the_problem_and_when_to_come_again() {
+    fn a_refusal_has_the_problem_and_the_time_to_retry_after() {
         insta::assert_snapshot!(
             refused(503, Some("7"), r#"{"error":"too many","detail":"10000 requests are held"}"#),
             @"push was refused with 503 Service Unavailable: 10000 requests are held (retry after 7 s)"
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_in_another_format_is_shown_as_it_came() {
+    fn a_refusal_in_another_format_is_shown_unchanged() {
         insta::assert_snapshot!(
             refused(400, Some("Wed, 21 Oct 2026 07:28:00 GMT"), "Failed to deserialize query string\n"),
             @"push was refused with 400 Bad Request: Failed to deserialize query string"

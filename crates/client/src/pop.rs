@@ -118,7 +118,7 @@ pub struct PopResult {
 pub struct Message {
     /// The message's UUID.
     pub id: String,
-    /// The producer's id for the message, or one that the server made.
+    /// The producer's id for the message, or the id that the server made.
     pub transaction_id: String,
     /// The producer's trace id.
     #[serde(default)]

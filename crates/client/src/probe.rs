@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_is_read_and_the_rest_is_kept() {
+    fn known_fields_are_parsed_and_the_others_are_kept() {
         let waits: Waits =
             serde_json::from_str(r#"{"waits":[{"topic":"queue/a"}],"total":10000,"next":null}"#)
                 .unwrap();

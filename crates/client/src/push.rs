@@ -65,7 +65,7 @@ pub struct PushResult {
     /// The message's UUID; for a duplicate, that of the first message.
     #[serde(default, deserialize_with = "null_as_default")]
     pub message_id: String,
-    /// The item's transaction id, or one that the server made.
+    /// The item's transaction id, or the id that the server made.
     #[serde(default, deserialize_with = "null_as_default")]
     pub transaction_id: String,
     /// The queue's name.
@@ -81,13 +81,13 @@ pub struct PushResult {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PushStatus {
-    /// It stored the message.
+    /// The server stored the message.
     Queued,
-    /// It stored nothing: there is a message with the same transaction id.
+    /// The server stored nothing: there is a message with the same transaction id.
     Duplicate,
-    /// It accepted the message during maintenance, and queues it afterwards.
+    /// The server accepted the message during maintenance, and queues it afterwards.
     Buffered,
-    /// It stored nothing; see [`PushResult::error`].
+    /// The server stored nothing; see [`PushResult::error`].
     Failed,
     /// Another status, which this client does not know.
     #[serde(other)]
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_goes_out_as_it_was_written() {
+    fn a_payload_is_sent_unchanged() {
         let mut item = PushItem::new("q", &())
             .unwrap()
             .partition("x")

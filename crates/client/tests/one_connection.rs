@@ -1,5 +1,5 @@
-//! The client against a socket that answers with given bytes: what is sent, and what each kind
-//! of failure says.
+//! The client against a socket that answers with given bytes: the sent requests, and the texts of
+//! each kind of failure.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use wakeline_client::{Client, Error, Outcome, PopRequest, PushItem};
 
-/// Answers one request with `answer` (nothing: hangs up) and returns what was asked.
+/// Answers one request with `answer` (empty: hangs up) and returns the request.
 async fn server(answer: &'static str) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -86,7 +86,7 @@ async fn a_server_that_is_not_ready_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_push_that_was_cut_off_says_whether_to_repeat_it() {
+async fn a_push_without_an_answer_says_whether_a_repeat_is_safe() {
     for (named, safe) in [(true, true), (false, false)] {
         let (url, _) = server("").await;
         let mut item = PushItem::new("orders", &[1]).unwrap();
@@ -108,7 +108,7 @@ async fn a_push_that_was_cut_off_says_whether_to_repeat_it() {
 }
 
 #[tokio::test]
-async fn nothing_was_sent_when_nobody_listens() {
+async fn a_refused_connection_means_that_nothing_was_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -131,7 +131,7 @@ async fn nothing_was_sent_when_nobody_listens() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_the_protocol_is_undecodable() {
+async fn an_answer_of_another_protocol_is_undecodable() {
     let (url, _) = server("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>").await;
     let error = Client::new(url, None).unwrap().waiting().await.unwrap_err();
     assert!(matches!(error, Error::Undecodable { .. }), "{error:?}");

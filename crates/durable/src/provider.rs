@@ -236,7 +236,7 @@ impl PostgresProvider {
                 cache.append(instance, before, after, new.clone(), bytes);
                 return Ok([events, new].concat());
             }
-            // It was evicted meanwhile.
+            // The history was evicted meanwhile.
             let cached = None;
             stored = self
                 .read_stored(operation, HistoryRead { cached, ..read })

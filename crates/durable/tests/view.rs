@@ -90,7 +90,7 @@ async fn a_rare_instance_is_found_however_many_pages_it_takes() {
 }
 
 #[tokio::test]
-async fn a_page_of_history_does_not_grow_without_end() {
+async fn a_page_of_history_has_a_limited_size() {
     let (_database, view) = filled().await;
     let (mut numbers, mut sizes, mut after) = (Vec::new(), Vec::new(), 0);
     loop {

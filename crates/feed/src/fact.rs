@@ -89,7 +89,7 @@ impl fmt::Debug for Reference {
     }
 }
 
-/// What a fact has under a role. An array of one is not the same as one: the hash differs.
+/// The predecessors under a role. An array of one is not the same as one: the hash differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predecessors {
     One(Reference),

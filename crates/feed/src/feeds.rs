@@ -104,7 +104,7 @@ pub fn hash(feed: &Specification, given: &[Reference]) -> String {
     URL_SAFE_NO_PAD.encode(Sha512::digest(canonical))
 }
 
-/// What is hashed; all fields in the order of canonical JSON.
+/// The hashed form of a feed; all fields in the order of canonical JSON.
 #[derive(Serialize)]
 struct Identifier<'a> {
     skeleton: Skeleton,

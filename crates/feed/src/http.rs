@@ -79,7 +79,7 @@ pub fn router(door: Door) -> OpenApiRouter {
         require(reading, Right::Read).merge(require(writing, Right::Write))
     };
     let mut routes = routes.route_layer(from_fn_with_state(door.clone(), identify));
-    // Outside of the login: everybody may ask which methods there are.
+    // Outside of the login: the methods of a route may be asked for without a token.
     for path in options::PATHS {
         let path = format!("{PREFIX}{path}");
         routes = routes.route(&path, axum::routing::options(options::options));

@@ -50,7 +50,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What it is, for texts such as "expected an object, found a number".
+    /// The kind of a value, for texts such as "expected an object, found a number".
     #[must_use]
     pub fn description(&self) -> &'static str {
         match self {

@@ -52,7 +52,7 @@ pub async fn fresh_horizon(store: &dyn Store) -> Result<Horizon, Error> {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         let now = store.horizon().await?;
-        // What was settled once stays so, whatever began since.
+        // A settled position stays settled, whatever saves began since.
         horizon.settled = horizon.settled.max(now.settled);
         horizon.last = horizon.last.max(now.last);
     }

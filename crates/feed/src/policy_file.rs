@@ -29,7 +29,7 @@ pub enum AllowedUsers {
     Anybody,
     /// `no T`
     Nobody,
-    /// From the fact, its one given, to those who may save it.
+    /// From the fact, its one given, to the users who may save it.
     Users(Specification),
 }
 

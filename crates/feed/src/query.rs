@@ -24,7 +24,8 @@ pub const MAX_DEPTH: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
     pub givens: usize,
-    /// Each after at least one that it is connected with, so that they can be found in this order.
+    /// Each variable after at least one that it is connected with, so that they can be found in
+    /// this order.
     pub variables: Vec<Kind>,
     pub edges: Vec<Edge>,
     /// Variables that must be the same fact.

@@ -1,4 +1,4 @@
-//! What a feed is without the names: two feeds with one skeleton are the same feed.
+//! A feed without its names: two feeds with one skeleton are the same feed.
 
 use std::{collections::HashMap, sync::Arc};
 

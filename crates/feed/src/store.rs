@@ -1,9 +1,9 @@
 //! The traits of the feeds' store, with two implementations: SQLite and PostgreSQL.
 //!
-//! What holds for every method, where its own doc says nothing else: a method is atomic. One that
-//! reads returns a [`StoreFuture`], may be repeated, and writes nothing, so dropping its future
-//! only loses the answer. One that writes returns a [`Write`]: [`Write::commit`] runs it in a task
-//! that outlives its caller.
+//! The contract of every method, unless its own doc says otherwise: a method is atomic. A method
+//! that reads returns a [`StoreFuture`], may be repeated, and writes nothing, so dropping its
+//! future only loses the answer. One that writes returns a [`Write`]: [`Write::commit`] runs it in
+//! a task that outlives its caller.
 
 mod names;
 pub mod postgres;
@@ -23,6 +23,7 @@ use wakeline_wake::Wake;
 use crate::{
     DOOR,
     fact::{Envelope, Fact, Kind, Reference, Signature},
+    metrics,
     query::Query,
     topic,
 };
@@ -109,8 +110,7 @@ fn saving(
         _ => Wake::all(topic::log()).into(),
     };
     Write::new(DOOR, run, wakes).map(|saved| {
-        let new = saved.new_facts() as u64;
-        metrics::counter!("wakeline_feed_facts_saved_total").increment(new);
+        metrics::facts_saved(saved.new_facts() as u64);
         saved
     })
 }
@@ -178,7 +178,7 @@ pub trait Queries {
 
 /// Tuples of `query` from the facts `given` on. All their facts are at or before `to`, and their
 /// first output after `from`, in the order of outputs, is `first_new_output`. So the deltas of all
-/// outputs together have exactly what came in `(from, to]`, each tuple once. With `from` 0 the
+/// outputs together have exactly the tuples of `(from, to]`, each once. With `from` 0 the
 /// first output's delta has every tuple.
 #[derive(Clone, Debug)]
 pub struct DeltaQuery {

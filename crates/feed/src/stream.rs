@@ -1,8 +1,8 @@
 //! A stream: sends the existing tuples of its feed, marks with SYNC that the client has caught up,
 //! and then sends new tuples as they come.
 //!
-//! It is one loop, so only one query cycle runs at a time. The connection asks it for the next
-//! event when it can take one. So a slow reader holds up only itself: its facts wait on the
+//! A stream is one loop, so only one query cycle runs at a time. The connection asks it for the
+//! next event when it can take one. So a slow reader holds up only itself: its facts wait on the
 //! waitlist.
 
 mod opening;
@@ -204,7 +204,7 @@ impl FeedStream {
         self.is_slow.clone()
     }
 
-    /// What is to be sent next; `None` when the stream ends.
+    /// The next frame to send; `None` when the stream ends.
     pub async fn next(&mut self) -> Option<StreamEvent> {
         // The first call comes at once, every other one when the last event was read.
         if std::mem::replace(&mut self.has_begun, true)
@@ -255,7 +255,7 @@ impl FeedStream {
         self.store_time
     }
 
-    /// What woke it last.
+    /// The cause of the last wake.
     #[must_use]
     pub fn woken_by(&self) -> Option<Cause> {
         self.woken_by

@@ -11,7 +11,7 @@ pub struct Waitlist {
     facts: BTreeSet<Seq>,
     /// The order was settled up to here when the last of them came.
     to: Seq,
-    /// What the feed depends on has changed: it is read from its beginning.
+    /// A fact that the feed depends on has changed: the feed is read from its beginning.
     restarts: bool,
     ready_page: Option<ReadyPage>,
     cap: usize,
@@ -86,7 +86,7 @@ impl Waitlist {
         self.facts.len()
     }
 
-    /// What has to be read: everything after `after` and up to `to`. Never an empty span: it would
+    /// The span to read: everything after `after` and up to `to`. Never an empty span: it would
     /// be read for ever, because its fact stays.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
@@ -109,7 +109,7 @@ impl Waitlist {
             self.restarts = false;
         }
         self.facts = self.facts.split_off(&(to + 1));
-        // It would keep its page until the next fact comes.
+        // Otherwise the list would keep its page until the next fact comes.
         self.ready_page
             .take_if(|known| known.page.reached.base() <= to);
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_that_comes_twice_waits_once() {
+    fn a_fact_added_twice_is_waited_for_once() {
         let mut list = Waitlist::new(10);
         assert!(list.add(5, 7) && list.add(5, 8) && list.add(9, 9));
         assert_eq!((list.len(), list.peak()), (2, 2));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_query_stays() {
+    fn facts_added_after_the_query_stay_in_the_list() {
         let mut list = Waitlist::new(10);
         assert!(list.add(5, 6) && list.add(8, 8));
         list.remove_through(6);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_settled_is_not_looked_at() {
+    fn positions_that_are_not_settled_are_not_in_the_span() {
         let mut list = Waitlist::new(10);
         assert!(list.add(6, 5));
         assert_eq!(list.span(), None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_cap_is_said() {
+    fn a_full_list_refuses_another_fact() {
         let mut list = Waitlist::new(2);
         assert!(list.add(1, 1) && list.add(2, 2) && list.add(2, 2));
         assert!(!list.add(3, 3));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_the_whole_span_or_nothing() {
+    fn a_ready_page_is_used_only_if_it_covers_the_whole_span() {
         let mut list = Waitlist::new(10);
         list.set_ready_page(known(5, 8, 9));
         let is_known = |list: &Waitlist, at, to| list.ready_page(&at, to).is_some();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_feed_stands_on_changes_all_of_it() {
+    fn a_restart_waits_for_all_facts_of_the_feed() {
         let mut list = Waitlist::new(2);
         list.restart(7);
         assert!(list.add(9, 9));

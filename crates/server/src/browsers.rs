@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_of_another_site_loads_is_refused() {
+    fn requests_of_a_page_of_another_site_are_refused() {
         let (open, with_login) = (rules(&[], &[], true), rules(&[], &[], false));
         let pop = "/api/v1/pop/queue/q";
         for site in ["cross-site", "same-site"] {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_needs_itself_is_left_over() {
+    fn the_descriptors_that_the_server_itself_needs_are_left_over() {
         assert_eq!(most_connections(1_024, 100), 924);
         assert_eq!(most_connections(64, 100), 1);
         assert_eq!(most_connections(usize::MAX, 100), usize::MAX - 100);

@@ -1,4 +1,4 @@
-//! Who the servers run as. PostgreSQL and PgBouncer refuse to run as root, and
+//! The user that the servers run as. PostgreSQL and PgBouncer refuse to run as root, and
 //! a container is usually root.
 
 use std::os::unix::fs::chown;

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_taken_meanwhile_is_replaced_by_another() {
+    fn a_port_that_another_process_takes_meanwhile_is_replaced() {
         let starts = Cell::new(0);
         let port = on_free_port(|port| {
             starts.set(starts.get() + 1);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_failure_is_not_tried_again() {
+    fn another_failure_is_not_repeated() {
         let starts = Cell::new(0);
         let failed: Result<()> = on_free_port(|_| {
             starts.set(starts.get() + 1);

@@ -17,7 +17,7 @@ const SETTINGS: &[&str] = &[
     "full_page_writes=off",
     // Several tests and suites of clients at once, each with nodes of ten connections.
     "max_connections=600",
-    // Each is a piece of memory or disk that nobody reads again.
+    // Each is memory or disk space that is not read again.
     "max_wal_size=256MB",
 ];
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
+    fn directories_of_killed_runs_are_removed_and_those_in_use_are_kept() {
         let place = tempfile::tempdir().unwrap();
         // No process has this number: Linux gives none above 4,194,304.
         let left = place.path().join(format!("{PREFIX}99999999-abc"));

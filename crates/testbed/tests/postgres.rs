@@ -56,7 +56,7 @@ fn a_restart_keeps_data_and_port() {
 }
 
 #[test]
-fn a_crash_keeps_what_was_committed() {
+fn committed_rows_survive_a_crash() {
     let mut postgres = Postgres::start().unwrap();
     psql(&postgres.url(), "CREATE TABLE kept AS SELECT 42 AS answer").unwrap();
     postgres.crash().unwrap();

@@ -19,7 +19,7 @@ fn a_new_server_answers() {
 }
 
 #[test]
-fn nothing_is_kept_over_a_restart() {
+fn a_restart_loses_all_keys() {
     let mut redis = Redis::start().unwrap();
     let port = redis.port();
     ask(&redis, "SET door queue", "+OK\r\n");

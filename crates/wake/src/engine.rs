@@ -237,7 +237,7 @@ impl Waiter {
         .await
     }
 
-    /// Reports what came of the last wake. Call it before working on what was found, because this
+    /// Reports the result of the last wake. Call it before working on the found item, because this
     /// passes a chain on.
     pub fn complete(&mut self, result: WakeResult) {
         let now = self.engine.now();

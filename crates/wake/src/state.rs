@@ -55,7 +55,7 @@ pub enum ParkOutcome {
     Drain,
 }
 
-/// What came of a wake.
+/// The result of a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeResult {
     /// The waiter found work. A chain wakes the next one.
@@ -247,7 +247,8 @@ impl State {
     /// How the park of `id` ends now; `None`: it goes on waiting.
     ///
     /// A pending wake comes before the deadline, so that no wake is lost. From here on the waiter
-    /// can be given the next wake: one that comes while it checks makes its next park return at once.
+    /// can be given the next wake: a wake that comes while it checks makes its next park return at
+    /// once.
     pub fn take(&mut self, id: WaiterId) -> Option<ParkOutcome> {
         if self.draining {
             return Some(ParkOutcome::Drain);

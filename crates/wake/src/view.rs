@@ -1,4 +1,4 @@
-//! What the engine shows of itself: its waiters, and what came of the wakes.
+//! The engine's view for operators: its waiters, and the results of the wakes.
 
 use crate::{
     state::State,

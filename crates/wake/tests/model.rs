@@ -359,7 +359,7 @@ fn run(events: &[Event]) {
             .sum();
         assert_eq!(gauge as usize, state.held());
     }
-    // What is pending in the end must agree too, or a difference could hide until the next take.
+    // The wakes pending in the end must agree too, or a difference could hide until the next take.
     for (seq, waiter) in model.here() {
         let wakes = matches!(state.take(waiter.id), Some(ParkOutcome::Woken { .. }));
         assert_eq!(wakes, waiter.pending.is_some(), "waiter {seq}");

@@ -102,7 +102,7 @@ async fn wait_groups_do_not_compete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn topics_of_one_wake_are_alternatives_for_the_same_thing() {
+async fn topics_of_one_wake_are_alternatives_for_the_same_item() {
     let engine = engine();
     let mut waiters = vec![waiter(&engine, "orders"), waiter(&engine, "orders/eu")];
     engine.wake(
@@ -126,7 +126,7 @@ async fn a_chain_goes_on_while_work_is_found_and_ends_where_there_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wake_that_is_passed_on_goes_to_the_next_in_line_and_not_round_in_circles() {
+async fn a_wake_that_is_passed_on_goes_to_the_next_waiter_and_never_in_circles() {
     let engine = engine();
     let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
@@ -144,13 +144,13 @@ async fn a_waiter_that_leaves_passes_its_wake_on() {
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     drop(waiters.remove(0));
     assert_eq!(woken_among(&mut waiters).await, [0]);
-    // It hung up in the middle of its check.
+    // The waiter's client hung up in the middle of its check.
     drop(waiters.remove(0));
     assert_eq!(woken_among(&mut waiters).await, [0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
+async fn timers_wake_when_due_and_an_earlier_timer_wakes_first() {
     let engine = engine();
     let mut waiter = engine.register(&[key("a")], HOLD).expect("there is room");
     let began = tokio::time::Instant::now();
@@ -212,7 +212,7 @@ async fn a_key_has_one_recheck_timer_the_earliest_and_it_leaves_with_the_waiters
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_limits_a_new_hold_is_refused_and_the_held_do_not_suffer() {
+async fn past_the_limits_a_new_hold_is_refused_and_earlier_holds_are_served() {
     let engine = Engine::new(Limits {
         waiters: 3,
         waiters_per_topic: 2,
@@ -248,7 +248,7 @@ async fn on_drain_every_park_returns_and_new_holds_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_shows_what_each_waiter_waits_for_until_when_and_what_woke_it() {
+async fn a_page_lists_each_waiter_with_its_keys_deadline_and_last_wake() {
     let engine = engine();
     let mut waiter = waiter(&engine, "a");
     engine.wake(&Wake::all(topic("a")), Cause::Fallback);
@@ -269,7 +269,7 @@ async fn a_page_shows_what_each_waiter_waits_for_until_when_and_what_woke_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_left_behind_after_a_million_registrations() {
+async fn a_million_registrations_leave_nothing_behind() {
     let engine = engine();
     let seed: u64 = rand::rng().random();
     println!("seed {seed}");

@@ -177,7 +177,7 @@ mod tests {
     use tower::ServiceExt;
 
     #[test]
-    fn what_each_role_may_do() {
+    fn the_rights_of_each_role() {
         let rights = [Right::Read, Right::Write, Right::Consume, Right::Admin];
         let may = |role: Role| {
             let allowed = rights.into_iter().filter(|right| role.allows(*right));

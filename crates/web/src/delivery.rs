@@ -48,7 +48,7 @@ impl<G: DeliveryGuard> UnsentGuard for G {
 }
 
 impl UnsentAnswers {
-    /// Those of a new connection.
+    /// The unsent answers of a new connection.
     #[must_use]
     pub fn of_connection(is_http2: bool) -> Self {
         Self {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_connection_a_taken_answer_is_delivered() {
+    async fn without_a_connection_an_answer_counts_as_delivered_when_its_body_is_read() {
         let counts = Counts::default();
         body(&counts, &UnsentAnswers::default())
             .collect()

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_counted_outside_of_texts() {
+    fn brackets_inside_strings_are_no_levels() {
         for (text, depth) in [
             ("5", 0),
             ("[]", 1),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_level_is_named_and_cut() {
+    fn the_path_of_the_level_is_named_and_shortened() {
         let body = format!(
             r#"{{"a": 1, "items":[{{"x":"}}"}}, {{"payload": {}"#,
             "[".repeat(100_000)

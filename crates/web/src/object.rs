@@ -17,7 +17,7 @@ use crate::unknown::refusal;
 #[derive(Clone, Debug)]
 pub struct Object<T>(pub T);
 
-/// The same, whatever other fields the object has.
+/// Like [`Object`], but other fields are allowed.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenObject<T>(pub(crate) T);
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_parameter_and_what_was_found() {
+    fn a_refusal_names_the_parameter_and_the_value_found() {
         let params = Params::parse("batch=99999999999999999999&wait=maybe").unwrap();
         let number = params.number::<u32>("batch", &(1..=10)).unwrap_err();
         let flag = params.flag("wait").unwrap_err();

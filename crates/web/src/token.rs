@@ -1,7 +1,7 @@
 //! Signed tokens (JWT): parsed, verified with public keys and shared secrets, and signed.
 //!
 //! The key decides how a signature is verified, and the token's `alg` is only compared with it, so
-//! that a public key, which everybody has, is never taken for a shared secret.
+//! that a public key, which anyone may have, is never taken for a shared secret.
 
 use std::fmt;
 
@@ -100,7 +100,7 @@ impl<'a> Token<'a> {
         &self.claims
     }
 
-    /// A claim; one that is null is missing.
+    /// A claim; null counts as missing.
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.claims.get(name).filter(|value| !value.is_null())
@@ -256,7 +256,7 @@ impl Key {
     }
 }
 
-/// What is between the lines of `label`, wherever its own lines break.
+/// The text between the lines of `label`, without its line breaks.
 fn pem_body(text: &str, label: &str) -> Option<Result<Vec<u8>, base64::DecodeError>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
     let body = rest.split("-----END ").next().unwrap_or(rest);

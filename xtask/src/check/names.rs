@@ -1,4 +1,5 @@
-//! Names of types must have a noun, and no name has a word that the field's own word has replaced.
+//! Names of types must have a noun, those of functions name their subject, and no name has a word
+//! that the field's own word has replaced.
 
 use super::rust_text::RustText;
 use super::sources::Source;
@@ -88,6 +89,25 @@ const BARE: &[&str] = &[
 /// Types that may have such a name: the file, the name, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
+/// The name of a function, above all of a test, is a statement about a message, a pop or a worker, and
+/// does not begin with one of these.
+const NO_SUBJECT: &[&str] = &[
+    "everybody",
+    "it",
+    "its",
+    "nobody",
+    "somebody",
+    "their",
+    "they",
+    "those",
+    "what",
+    "whatever",
+    "who",
+    "whoever",
+    "whom",
+    "whose",
+];
+
 /// Words that are no part of any name any more, each with the word to use instead.
 const REPLACED: &[(&str, &str)] = &[
     ("alarm", "recheck timer"),
@@ -148,6 +168,15 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
                     "{place}: the type `{name}` needs its noun, as `ClaimResult` has"
                 ));
             }
+            if let Some(name) = defined_function(line)
+                && let Some((first, _)) = name.split_once('_')
+                && NO_SUBJECT.contains(&first)
+            {
+                let place = format!("{}:{}", source.path, at + 1);
+                failures.push(format!(
+                    "{place}: the function `{name}` names its subject, and not `{first}`"
+                ));
+            }
         }
         // SQL and the names of metrics are in strings; so is prose, which has no underscores.
         let in_strings = strings.iter().flat_map(|string| {
@@ -199,6 +228,13 @@ fn defined_type(line: &str) -> Option<&str> {
     .then(|| words.next())?
 }
 
+/// The name of the function that `line` defines, if it does.
+fn defined_function(line: &str) -> Option<&str> {
+    let mut words = line.split(|c: char| !is_in_name(c));
+    words.find(|word| *word == "fn")?;
+    words.next()
+}
+
 fn replaced_words(line: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let parts = line
         .split(|c: char| !c.is_alphanumeric())
@@ -242,6 +278,17 @@ mod tests {
             ["crates/queue/src/a.rs:2: the type `Taken` needs its noun, as `ClaimResult` has"]
         );
         assert_eq!(failures("struct TakenLease;\n// struct Taken").len(), 0);
+    }
+
+    #[test]
+    fn a_function_without_a_subject_is_a_failure() {
+        assert_eq!(
+            failures("    pub async fn what_is_kept_is_limited(node: Node) {"),
+            [
+                "crates/queue/src/a.rs:1: the function `what_is_kept_is_limited` names its subject, and not `what`"
+            ]
+        );
+        assert_eq!(failures("fn whole_batch() {}\n// fn who_waits()").len(), 0);
     }
 
     #[test]

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn sql_is_recognised_by_its_statements() {
+    fn sql_is_recognised_by_its_keywords() {
         for sql in [
             "SELECT 1",
             "  SELECT\n  id FROM t",

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargos_summary_shows_that_there_are_lints() {
+    fn lints_are_recognised_in_the_summary_of_cargo() {
         for line in [
             "warning: `wakeline-wake` (lib) generated 1 warning",
             "warning: `wakeline-jobs` (lib test) generated 3 warnings (2 duplicates)",

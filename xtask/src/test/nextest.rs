@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_that_ended_is_known_by_its_line() {
+    fn the_end_of_a_test_is_read_from_its_line() {
         let line = "        PASS [   1.552s] ( 1/10) wakeline-testbed::postgres a_server_answers";
         let found = EndedTest {
             passed: true,

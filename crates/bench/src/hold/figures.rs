@@ -1,4 +1,4 @@
-//! What was measured, as figures.
+//! The figures of a measurement.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl WakeTimes {
         let early = self.before_pushed as f64;
         let mut figures = Figure::wakes("wake", "push sent", self.from_sent);
         figures.extend(Figure::wakes("wake", "push answered", self.from_pushed));
-        // They count as 0 in the times from the push's answer.
+        // Such pops count as 0 in the times from the push's answer.
         let name = "  wake, answered before their push";
         figures.push(Figure::new(name, Unit::POPS, early));
         figures
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_all_its_targets() {
+    fn a_run_is_judged_by_all_its_targets() {
         let args: HoldArgs = parse(
             "hold --target-p99 5ms --target-bytes 14k --target-statements 1 --target-cpu 0.1",
         );
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_foreign_server_does_not_say_is_not_measured() {
+    fn metrics_that_another_server_lacks_are_not_measured() {
         let args: HoldArgs =
             parse("hold --waiters 5 --topics each --http 2 --lease --target-cpu 3");
         let nothing = Reading::default();

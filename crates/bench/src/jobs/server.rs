@@ -1,4 +1,4 @@
-//! A server of zndraw-joblib's protocol, as a guest who may do everything sees it.
+//! A client of a server of zndraw-joblib's protocol, logged in as a guest with all rights.
 
 use std::time::Duration;
 

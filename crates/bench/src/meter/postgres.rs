@@ -1,4 +1,4 @@
-//! What PostgreSQL itself has counted, which is there for any server.
+//! The counters of PostgreSQL itself, which exist for any server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn transactions_of_others_are_counted_and_our_readings_are_not() {
+    async fn transactions_of_other_sessions_are_counted_and_our_readings_are_not() {
         let server = wakeline_testbed::Postgres::start().unwrap();
         let database = DatabaseCounters::connect_to(Some(&server.url()))
             .await

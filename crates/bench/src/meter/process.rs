@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_memory_and_a_past() {
+    fn the_memory_and_cpu_time_of_this_process_are_read() {
         let usage = usage(std::process::id()).unwrap();
         assert!(usage.memory_bytes > 100_000.0);
         assert!(usage.cpu_seconds >= 0.0);

@@ -71,7 +71,7 @@ broken{
     }
 
     #[test]
-    fn what_is_not_there_has_no_sum() {
+    fn a_missing_metric_has_no_sum() {
         assert_eq!(Metrics::parse(TEXT).sum("wakeline"), None);
         assert_eq!(
             Metrics::parse(r#"{"cpu":{"system":0},"uptime":5}"#).sum("uptime"),
@@ -80,7 +80,7 @@ broken{
     }
 
     #[test]
-    fn two_nodes_add_up() {
+    fn the_metrics_of_two_nodes_are_summed() {
         let mut metrics = Metrics::parse("wakeline_waiters 3\n");
         metrics.extend(Metrics::parse("wakeline_waiters 4\n"));
         assert_eq!(metrics.sum("wakeline_waiters"), Some(7.0));

@@ -88,7 +88,7 @@ impl Drain {
         }
     }
 
-    /// Drains a short queue to learn the rate, then one that takes about `--seconds`.
+    /// Drains a short queue to learn the rate, then a queue that takes about `--seconds`.
     pub(super) async fn pilot_and_run(
         &self,
         server: &Server,

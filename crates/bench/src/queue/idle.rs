@@ -12,7 +12,7 @@ use crate::figure::{Figure, Unit};
 use crate::server::{REQUEST_TIMEOUT, RETRY_PAUSE, Server};
 
 const WAITERS: usize = 100;
-/// Longer than the time that is watched with what comes before it.
+/// Longer than the watched time and the preparation together.
 const HOLD: Duration = Duration::from_secs(120);
 /// Until a server that does not say how many pops it holds has parked them all.
 const PARKED_WITHIN: Duration = Duration::from_secs(3);

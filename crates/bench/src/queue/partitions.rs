@@ -1,4 +1,4 @@
-//! A queue of very many partitions: filling it, draining it, and finding the one that is ready.
+//! A queue of very many partitions: filling it, draining it, and finding the one ready partition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::server::{REQUEST_TIMEOUT, Server};
 use crate::units::show_count;
 
 const DRAIN_BATCH: usize = 10;
-/// What the measured drain has left is taken away within this, unmeasured.
+/// The messages that the measured drain has left are consumed within this time, unmeasured.
 const EMPTY_WITHIN: Duration = Duration::from_secs(60);
 
 pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result<Vec<Figure>> {

@@ -130,7 +130,7 @@ impl<'a> HistoryLookup<'a> {
         0..self.history.partitions.len()
     }
 
-    /// What each group saw of a partition, for the groups with leases or for those without.
+    /// The deliveries of a partition by group, for the groups with leases or for those without.
     fn views(&self, partition: usize, auto_ack: bool) -> impl Iterator<Item = GroupView<'_>> {
         let groups = self.history.groups.iter().enumerate();
         groups
@@ -152,7 +152,7 @@ impl<'a> HistoryLookup<'a> {
     }
 }
 
-/// What one group saw of one partition.
+/// The deliveries of one partition to one group.
 #[derive(Clone, Copy)]
 struct GroupView<'a> {
     lookup: &'a HistoryLookup<'a>,

@@ -1,4 +1,4 @@
-//! What producers and consumers saw: every call with its begin, its end and its answer.
+//! The history of producers and consumers: every call with its begin, its end and its answer.
 //!
 //! Times are microseconds of the run's own clock. A call took effect at some moment between its
 //! begin and its end, if at all.
@@ -46,7 +46,7 @@ pub(super) enum PushOutcome {
     Stored,
     /// The server said that nothing was done.
     Refused,
-    /// There was no answer, or one that does not say.
+    /// There was no answer, or an answer that leaves the outcome open.
     Unknown,
 }
 
@@ -89,7 +89,7 @@ pub(super) enum Effect {
     Completes,
     /// Failed, or to be tried again.
     GivesBack,
-    /// Completed in the same call behind one that failed, which leaves it where it is.
+    /// Completed in the same call after a failed message, so that it is not completed.
     Nothing,
 }
 
@@ -98,9 +98,9 @@ pub(super) enum AckOutcome {
     Done {
         /// Whether the lease may have ended with it.
         released: bool,
-        /// It went to the dead letters.
+        /// The message was moved to the dead letters.
         dead: bool,
-        /// It had been completed before.
+        /// The message had been completed before.
         noop: bool,
     },
     Refused,

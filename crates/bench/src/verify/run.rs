@@ -169,7 +169,7 @@ pub(super) struct Caller {
     connection: Connection,
 }
 
-/// What is known of a call that did not succeed.
+/// The outcome of a call that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallFailure {
     /// Nothing was done.

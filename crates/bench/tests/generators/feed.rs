@@ -26,7 +26,7 @@ async fn all_phases_save_and_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_what_is_asked_for_is_measured() {
+async fn only_the_requested_phases_are_measured() {
     let server = FakeFeedServer::start().await;
     feed(&server, "--only backfill").await.unwrap();
     assert_eq!(server.state.items("backfill-50"), 50);

@@ -48,7 +48,7 @@ async fn all_phases_leave_no_task_undone_no_read_unanswered_and_no_worker_behind
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_claims_are_not_held_none_is_measured() {
+async fn held_claims_are_not_measured_on_a_server_without_them() {
     let server = FakeJobsServer::start().await;
     server.state.holds_no_claims.store(true, Ordering::SeqCst);
     jobs(&server, "--only tasks,idle").await.unwrap();
@@ -58,7 +58,7 @@ async fn where_claims_are_not_held_none_is_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_what_is_asked_for_is_measured() {
+async fn only_the_requested_phases_are_measured() {
     let server = FakeJobsServer::start().await;
     jobs(&server, "--only warm").await.unwrap();
     assert_eq!(server.state.results.lock().unwrap().len(), 2);

@@ -27,7 +27,7 @@ async fn while_the_canary_is_missing_the_node_rechecks_at_the_short_interval_and
     let mut channel = ChannelReader::listen(&server.url()).await;
     let _waiter = node.waits_for("orders");
 
-    // And no other connection in its place.
+    // And no other connection is opened in its place.
     server.allow_connections(false);
     let frozen = FrozenProcess::freeze(listener);
     node.until_mode(BusMode::Polling).await;
@@ -66,7 +66,7 @@ async fn a_missing_canary_does_not_make_the_node_recheck_more_often_than_configu
 }
 
 #[tokio::test]
-async fn a_send_that_hangs_is_given_up() {
+async fn a_send_that_hangs_is_aborted() {
     let server = Server::start();
     let items = MemoryItems::default();
     let here = Node::on_postgres(&server.url(), MemoryRecheck::of(&items), SHORT);
@@ -82,8 +82,8 @@ async fn a_send_that_hangs_is_given_up() {
     here.until_mode(BusMode::Polling).await;
     items.put("own");
     assert_eq!(woken(&mut own).await, Cause::Fallback);
-    // The message that hung becomes "everything of the door" on another connection. If it was a
-    // canary that hung, the wake waited behind it and comes as it is.
+    // The message that hung becomes "recheck the whole door" on another connection. If it was a
+    // canary that hung, the wake waited for it and is sent unchanged.
     items.put("other");
     woken(&mut other).await;
     here.until_mode(BusMode::Live).await;

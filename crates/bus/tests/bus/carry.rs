@@ -1,4 +1,4 @@
-//! A wake of one node reaches the waiters of the other as it was meant, and each once.
+//! A wake of one node reaches the waiters of the other node unchanged, and once.
 
 use wakeline_testbed::Redis;
 use wakeline_wake::{Cause, WaitGroup, Waiter, Wake, WakeResult};
@@ -35,9 +35,9 @@ macro_rules! over_both {
 
 over_both!(
     the_longest_waiter_of_the_other_node_is_woken,
-    as_many_are_woken_as_arrived,
-    wait_groups_are_kept,
-    everyone_is_woken_and_a_chain_goes_on,
+    as_many_waiters_are_woken_as_items_arrived,
+    a_wake_of_one_wait_group_wakes_no_other_group,
+    a_wake_of_all_wakes_every_waiter_and_a_chain_continues,
     a_node_does_not_receive_its_own_wakes,
 );
 
@@ -52,7 +52,7 @@ async fn the_longest_waiter_of_the_other_node_is_woken(here: &Node, there: &Node
     assert!(!has_wake(&mut first), "the same wake, a second time");
 }
 
-async fn as_many_are_woken_as_arrived(here: &Node, there: &Node) {
+async fn as_many_waiters_are_woken_as_items_arrived(here: &Node, there: &Node) {
     let mut waiters: Vec<Waiter> = (0..5).map(|_| there.waits_for("orders")).collect();
     here.bus.wake(&[Wake::count([topic("orders")], 3)]);
     for waiter in &mut waiters[..3] {
@@ -62,7 +62,7 @@ async fn as_many_are_woken_as_arrived(here: &Node, there: &Node) {
     assert!(!waiters.iter_mut().any(has_wake));
 }
 
-async fn wait_groups_are_kept(here: &Node, there: &Node) {
+async fn a_wake_of_one_wait_group_wakes_no_other_group(here: &Node, there: &Node) {
     let [mail, audit] = ["mail \"1\"", "audit"].map(WaitGroup::new);
     let mut first_mail = there.waits_in_group("orders", &mail);
     let mut second_mail = there.waits_in_group("orders", &mail);
@@ -80,7 +80,7 @@ async fn wait_groups_are_kept(here: &Node, there: &Node) {
     assert_eq!(woken(&mut first_audit).await, Cause::Notify);
 }
 
-async fn everyone_is_woken_and_a_chain_goes_on(here: &Node, there: &Node) {
+async fn a_wake_of_all_wakes_every_waiter_and_a_chain_continues(here: &Node, there: &Node) {
     let mut readers = [there.waits_for("result"), there.waits_for("result")];
     here.bus.wake(&[Wake::all(topic("result"))]);
     for reader in &mut readers {
@@ -106,7 +106,7 @@ async fn a_node_does_not_receive_its_own_wakes(here: &Node, there: &Node) {
         "its own waiters do not wait for the bus"
     );
     woken(&mut other).await;
-    // What comes from there now was sent after the own message, on the same channel.
+    // A message of the other node that comes now was sent after the own one, on the same channel.
     there.received_by(here).await;
     assert!(!own.iter_mut().any(has_wake));
 }

@@ -15,7 +15,7 @@ use crate::{
 const LONGEST_PAYLOAD: usize = 7_999;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_burst_on_one_topic_is_few_messages_whose_counts_add_up() {
+async fn a_burst_on_one_topic_is_sent_as_few_messages_with_the_same_sum() {
     let server = Server::start();
     let node = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let node = node.live().await;
@@ -37,7 +37,7 @@ async fn a_burst_on_one_topic_is_few_messages_whose_counts_add_up() {
 }
 
 #[tokio::test]
-async fn many_topics_are_listed_in_messages_that_fit_and_one_too_long_asks_the_store() {
+async fn topics_are_listed_in_messages_that_fit_and_a_too_long_one_makes_the_door_recheck() {
     let server = Server::start();
     let here = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let here = here.live().await;
@@ -78,7 +78,7 @@ fn name(number: usize) -> String {
 }
 
 #[tokio::test]
-async fn more_topics_than_are_worth_listing_ask_the_store() {
+async fn more_topics_than_are_worth_listing_make_the_door_recheck() {
     let server = Server::start();
     let here = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let here = here.live().await;

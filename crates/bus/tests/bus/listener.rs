@@ -27,7 +27,7 @@ async fn a_node_has_one_listening_and_one_sending_connection_however_many_topics
 }
 
 #[tokio::test]
-async fn a_wake_that_came_while_the_listener_was_away_is_found_when_it_is_back() {
+async fn a_wake_sent_while_the_listener_was_disconnected_is_found_after_the_reconnect() {
     let server = Server::start();
     let table = TableRecheck::create(&server.url()).await;
     let there = Node::on_postgres(&server.url(), table.clone(), ONLY_ON_REQUEST);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
+async fn a_wake_lost_in_the_crash_of_its_node_is_found_after_a_restart() {
     let mut server = Server::start();
     let table = TableRecheck::create(&server.url()).await;
     // The store may come back later than the bus: a failed recheck is repeated.
@@ -23,7 +23,7 @@ async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
     let node = Node::on_postgres(&server.url(), table.clone(), every);
     let node = node.live().await;
     let mut waiter = node.waits_for("orders");
-    // Committed, and no waiter is woken.
+    // The write is committed, and no waiter is woken.
     table.put("orders").await;
     server.0.stop().unwrap();
     until("a recheck that fails", async || table.rechecks() > 0).await;
@@ -61,11 +61,12 @@ async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Resul
     server.0.start_again().unwrap();
 
     assert_eq!(woken(&mut unsent).await, Cause::Fallback);
-    // By the message itself, if the bus first tries to send it when the server is back.
+    // Woken by the message itself, if the bus first tries to send it when the server is back.
     woken(&mut during).await;
     here.until_mode(BusMode::Live).await;
     there.until_mode(BusMode::Live).await;
-    // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
+    // The wakes that could not be sent are sent first, as "recheck the whole door", together with
+    // those that come meanwhile.
     here.bus.flush(Duration::from_secs(40)).await;
     here.bus.wake(&[Wake::count([topic("after")], 1)]);
     assert_eq!(woken(&mut after).await, Cause::Notify);

@@ -30,14 +30,15 @@ async fn both_nodes_are_live_again_after_a_restart_and_a_wake_sent_meanwhile_arr
     assert_eq!(woken(&mut during).await, Cause::Fallback);
     here.until_mode(BusMode::Live).await;
     there.until_mode(BusMode::Live).await;
-    // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
+    // The wakes that could not be sent are sent first, as "recheck the whole door", together with
+    // those that come meanwhile.
     here.bus.flush(Duration::from_secs(40)).await;
     here.bus.wake(&[Wake::count([topic("after")], 1)]);
     assert_eq!(woken(&mut after).await, Cause::Notify);
 }
 
 #[tokio::test]
-async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
+async fn items_that_became_ready_during_an_outage_of_redis_are_found_after_it() {
     let mut redis = Redis::start().unwrap();
     let store = MemoryRecheck::default();
     let node = Node::on_redis(&redis.url(), store.clone(), ONLY_ON_REQUEST);
@@ -48,7 +49,7 @@ async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
         store.rechecks() == 1
     })
     .await;
-    // By a node that died before it could send a wake.
+    // Written by a node that died before it could send a wake.
     store.items.put("orders");
     redis.start_again().unwrap();
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
@@ -75,7 +76,7 @@ async fn while_redis_is_down_the_waiters_are_served_at_the_short_interval() {
 }
 
 #[tokio::test]
-async fn a_node_that_starts_before_redis_is_live_when_redis_is_there() {
+async fn a_node_that_starts_before_redis_is_live_once_redis_is_up() {
     let mut redis = Redis::start().unwrap();
     redis.stop().unwrap();
     let node = Node::on_redis(&redis.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);

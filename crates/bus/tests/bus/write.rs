@@ -127,7 +127,7 @@ async fn follow_ups_run_after_the_wakes_in_their_order() {
 }
 
 #[tokio::test]
-async fn what_falls_due_later_wakes_later() {
+async fn a_wake_with_a_due_time_wakes_at_that_time() {
     let (engine, bus) = bus();
     let wakes = Wakes::later(Wake::all(topic()), HANGS)
         .and(Wakes::later(Wake::all(topic()), Duration::ZERO))
@@ -158,7 +158,7 @@ async fn the_wakes_of_a_batch_are_published_once_by_the_first_of_its_writes() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_process_waits_for_the_writes() {
+async fn shutdown_waits_for_the_writes() {
     let (engine, bus) = bus();
     let waiter = waiter(&engine);
     let (end, write) = write::<()>();

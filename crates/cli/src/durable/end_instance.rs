@@ -29,7 +29,7 @@ impl Cancel {
                 detail.instance.status
             ),
             Ok(_) => {}
-            // It was started and has had no turn yet: the start is in its mailbox.
+            // The instance was started and has had no turn yet: the start is in its mailbox.
             Err(ViewError::UnknownInstance(_)) if view.has_messages(&self.instance).await? => {}
             Err(error) => return Err(error.into()),
         }

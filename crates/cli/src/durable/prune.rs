@@ -50,7 +50,8 @@ struct Instances {
     /// Only instances that ended before this time, date, or age such as 30d.
     #[arg(long, value_name = "TIME")]
     before: TimeArg,
-    /// The largest number, without sub-orchestrations; those that ended first are deleted first.
+    /// The largest number, without sub-orchestrations; the instances that ended first are deleted
+    /// first.
     #[arg(long)]
     limit: Option<u32>,
     /// Count what would be deleted, and delete nothing.
@@ -115,7 +116,7 @@ struct Pruning {
     /// None in a dry run.
     admin: Option<InstanceAdmin>,
     criteria: PruneCriteria,
-    /// Those that had executions to delete.
+    /// The instances that had executions to delete.
     instances: u64,
     deleted: DeletedCounts,
 }

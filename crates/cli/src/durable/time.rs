@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_a_date_and_an_age_are_times() {
+    fn times_dates_and_ages_are_parsed() {
         let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
         for (text, meant) in [
             ("2026-11-01T01:00:00+01:00", "2026-11-01T00:00:00Z"),

@@ -1,4 +1,4 @@
-//! Who is let in and what they may do: tokens of a real issuer, keys from every source.
+//! Authentication and roles: tokens of a real issuer, keys from every source.
 
 mod keys;
 mod roles;
@@ -24,7 +24,7 @@ fn now() -> u64 {
     since.expect("a clock after 1970").as_secs()
 }
 
-/// Good for an hour, with the changes that are given.
+/// Claims that are valid for an hour, with `changes` applied.
 fn claims(change: &Value) -> Value {
     let mut claims = json!({"sub": "someone", "role": "admin", "exp": now() + 3600});
     for (name, value) in change.as_object().expect("an object") {
@@ -53,21 +53,21 @@ pub(crate) fn has_own_users(path: &str) -> bool {
         .any(|beginning| path.starts_with(beginning))
 }
 
-/// Those, and routes of feeds, whose errors are Jinaga's: plain text.
-pub(crate) fn has_own_shapes(path: &str) -> bool {
+/// Routes of jobs and providers, and routes of feeds, whose errors are Jinaga's: plain text.
+pub(crate) fn has_own_error_shapes(path: &str) -> bool {
     has_own_users(path) || path.starts_with("/jinaga")
 }
 
-/// What a harmless request is answered with.
+/// The status of a harmless request with this token.
 async fn status(server: &Server, token: &str) -> u16 {
     call(server, get("/v1/waits"), token).await.status
 }
 
 on_both_stores! {
-    a_message_is_stamped_with_who_pushed_it,
+    a_message_has_the_subject_of_its_producers_token,
 }
 
-async fn a_message_is_stamped_with_who_pushed_it(fixture: Fixture) {
+async fn a_message_has_the_subject_of_its_producers_token(fixture: Fixture) {
     let server = fixture
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
@@ -97,7 +97,7 @@ async fn a_message_is_stamped_with_who_pushed_it(fixture: Fixture) {
 }
 
 #[tokio::test]
-async fn a_token_that_is_wrong_is_refused_with_the_reason() {
+async fn a_wrong_token_is_refused_with_the_reason() {
     let server = Fixture::sqlite()
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
@@ -142,13 +142,13 @@ async fn a_token_that_is_wrong_is_refused_with_the_reason() {
     let missing = server.get("/v1/waits").await;
     assert_eq!(missing.status, 401);
     assert_eq!(missing.problem()["error"], "Authentication required");
-    // Bare, as Queen's clients may send it.
+    // Without a scheme, as Queen's clients may send it.
     let bare = with_header(get("/v1/waits"), "authorization", &key.sign(&right));
     assert_eq!(server.call(bare).await.status, 200);
 }
 
 #[tokio::test]
-async fn what_is_open_is_configured() {
+async fn skip_paths_sets_which_paths_need_no_token() {
     let fixture = Fixture::sqlite();
     let serve = || fixture.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
     let server = serve().start().await;
@@ -173,7 +173,7 @@ async fn what_is_open_is_configured() {
 }
 
 #[tokio::test]
-async fn the_document_says_where_a_token_is_needed() {
+async fn the_api_document_says_which_routes_need_a_token() {
     let fixture = Fixture::sqlite();
     let serve = fixture.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
     let flags = ["--auth-jwt-skip-paths", "/openapi.json,/health"];
@@ -190,8 +190,8 @@ async fn the_document_says_where_a_token_is_needed() {
         for (method, operation) in operations.as_object().unwrap() {
             let is_open = operation["security"].is_null();
             for status in ["401", "403"] {
-                let told = &operation["responses"][status];
-                assert_eq!(told.is_null(), is_open, "{method} {path}");
+                let response = &operation["responses"][status];
+                assert_eq!(response.is_null(), is_open, "{method} {path}");
             }
             let url = path.replace(['{', '}'], "");
             let call = request(&method.to_uppercase(), &url, Bytes::new());
@@ -213,7 +213,7 @@ async fn the_document_says_where_a_token_is_needed() {
 }
 
 #[tokio::test]
-async fn whom_the_server_lets_in_is_a_user_of_jobs_with_its_role() {
+async fn a_signed_token_is_a_user_of_the_jobs_door_with_its_role() {
     let fixture = Fixture::sqlite();
     let server = fixture
         .serve()
@@ -230,8 +230,8 @@ async fn whom_the_server_lets_in_is_a_user_of_jobs_with_its_role() {
     for role in ["admin", "read-write", "read-only", "write-only"] {
         let token = key.sign(&claims(&json!({"sub": role, "role": role})));
         let mut statuses = Vec::new();
-        for asked in [get("/v1/joblib/workers"), put("room"), put("@global")] {
-            statuses.push(call(&server, asked, &token).await.status.to_string());
+        for request in [get("/v1/joblib/workers"), put("room"), put("@global")] {
+            statuses.push(call(&server, request, &token).await.status.to_string());
         }
         lines.push(format!("{role}: {}", statuses.join(", ")));
     }
@@ -250,7 +250,7 @@ async fn whom_the_server_lets_in_is_a_user_of_jobs_with_its_role() {
 }
 
 #[tokio::test]
-async fn a_key_for_signed_tokens_is_authentication_enough_for_any_address() {
+async fn a_key_for_signed_tokens_allows_any_listen_address() {
     let fixture = Fixture::sqlite();
     let server = fixture
         .serve()
@@ -260,12 +260,12 @@ async fn a_key_for_signed_tokens_is_authentication_enough_for_any_address() {
         .await;
     assert!(!server.output().contains("WARNING"), "{}", server.output());
     assert!(!server.output().contains(SECRET));
-    let said = "Authorization: Bearer <a signed token (auth.jwt)>";
-    assert!(server.output().contains(said), "{}", server.output());
+    let expected = "Authorization: Bearer <a signed token (auth.jwt)>";
+    assert!(server.output().contains(expected), "{}", server.output());
 }
 
 #[tokio::test]
-async fn settings_that_contradict_one_another_are_told_at_once() {
+async fn all_contradictions_between_settings_are_reported_at_once() {
     let log = Serve::new(&["--auth-jwt-algorithm", "RS256"])
         .flags(&["--auth-jwt-role-read-only", "reader"])
         .flags(&["--auth-jwt-role-write-only", "reader"])
@@ -283,7 +283,7 @@ async fn settings_that_contradict_one_another_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_public_key_that_is_none_is_named() {
+async fn an_unreadable_public_key_file_is_named() {
     let fixture = Fixture::sqlite();
     let missing = fixture.data().join("none.pem").display().to_string();
     let log = fixture

@@ -1,5 +1,5 @@
-//! Bad input at every route of the API's document: always a problem that names what is wrong,
-//! never the server's fault, never a hang, and never at the cost of a neighbour.
+//! Bad input at every route of the API document: the answer is always a problem that names the
+//! wrong field, never the server's fault, never a hang, and never at the cost of a neighbour.
 
 mod bodies;
 mod cases;
@@ -28,13 +28,13 @@ on_both_stores! {
 }
 
 #[tokio::test]
-async fn what_is_hardly_http_is_refused() {
+async fn malformed_http_is_refused() {
     let server = Fixture::sqlite().serve().start().await;
-    flood::hardly_http(&server).await;
-    still_works(&server).await;
+    flood::malformed_http(&server).await;
+    assert_still_works(&server).await;
 }
 
-/// Slow, so that it is certain that the neighbours were there at the same time.
+/// The bodies are sent slowly, so that the neighbours are certainly served at the same time.
 const NEIGHBOURS: usize = 4;
 
 async fn bad_input_is_refused_and_neighbours_are_served(fixture: Fixture) {
@@ -62,7 +62,7 @@ async fn bad_input_is_refused_and_neighbours_are_served(fixture: Fixture) {
         wrong.len(),
         wrong.join("\n")
     );
-    still_works(&server).await;
+    assert_still_works(&server).await;
 }
 
 async fn bad_input_of_feeds_is_refused(fixture: Fixture) {
@@ -74,7 +74,7 @@ async fn bad_input_of_feeds_is_refused(fixture: Fixture) {
         wrong.len(),
         wrong.join("\n")
     );
-    still_works(&server).await;
+    assert_still_works(&server).await;
 }
 
 /// The one thing that a request may say in vain (RFC 7240).
@@ -127,16 +127,16 @@ async fn bad_input_of_jobs_and_providers_is_refused(fixture: Fixture) {
         wrong.len(),
         wrong.join("\n")
     );
-    still_works(&server).await;
+    assert_still_works(&server).await;
 }
 
 async fn bodies_past_the_limit_are_refused_and_neighbours_are_served(fixture: Fixture) {
     let server = fixture.serve().start().await;
     beside_neighbours(&server, flood::bodies(&server)).await;
-    still_works(&server).await;
+    assert_still_works(&server).await;
 }
 
-/// What is wrong with the answer to a bad request, if anything is.
+/// The mistake in the answer to a bad request, if there is one.
 fn judge(case: &Case, answer: &Answer) -> Option<String> {
     let text = answer.text();
     let short: String = text.chars().take(300).collect();
@@ -196,7 +196,7 @@ async fn beside_neighbours<T>(server: &Server, work: impl Future<Output = T>) ->
     }
 }
 
-async fn still_works(server: &Server) {
+async fn assert_still_works(server: &Server) {
     let held = server.hold("/api/v1/pop/queue/good?wait=true&timeout=60000");
     server.until_waiting(1).await;
     server.push("good", json!("as ever")).await;

@@ -12,7 +12,7 @@ use crate::{
 
 const TOKEN: &str = "a-token-for-the-test";
 
-/// Runs it to its end, off the test's own thread.
+/// Runs the command to its end, off the test's own thread.
 async fn run(server: &Server, arguments: &[&str]) -> Output {
     let mut command = wakeline(arguments);
     command
@@ -30,21 +30,21 @@ async fn json(server: &Server, arguments: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
+async fn commands_push_pop_and_acknowledge_a_message() {
     let server = Fixture::sqlite()
         .serve()
         .flags(&["--auth-tokens", TOKEN])
         .start()
         .await;
-    let mut said = Vec::new();
-    said.push(
+    let mut outputs = Vec::new();
+    outputs.push(
         json(
             &server,
             &["push", "orders", r#"{"n": 1}"#, "--transaction-id", "t-1"],
         )
         .await,
     );
-    said.push(
+    outputs.push(
         json(
             &server,
             &["push", "orders", "not JSON", "--partition", "text"],
@@ -54,7 +54,7 @@ async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
     let popped = json(&server, &["pop", "orders", "--partition", "Default"]).await;
     let text = |name: &str| popped[name].as_str().unwrap().to_owned();
     let ids = (text("transactionId"), text("partitionId"), text("leaseId"));
-    said.push(popped);
+    outputs.push(popped);
     let ack = [
         "ack",
         "--transaction-id",
@@ -64,8 +64,8 @@ async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
         "--lease-id",
         &ids.2,
     ];
-    said.push(json(&server, &ack).await);
-    said.push(
+    outputs.push(json(&server, &ack).await);
+    outputs.push(
         json(
             &server,
             &[
@@ -80,7 +80,7 @@ async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
         )
         .await,
     );
-    insta::assert_json_snapshot!(redacted(&said.into()), @r#"
+    insta::assert_json_snapshot!(redacted(&outputs.into()), @r#"
     [
       {
         "messageId": "<id 1>",
@@ -129,7 +129,7 @@ async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
 }
 
 #[tokio::test]
-async fn a_pop_by_hand_waits_and_is_seen_waiting() {
+async fn a_pop_command_that_waits_is_listed_by_the_waits_command() {
     let server = Fixture::sqlite()
         .serve()
         .flags(&["--auth-tokens", TOKEN])
@@ -152,7 +152,7 @@ async fn a_pop_by_hand_waits_and_is_seen_waiting() {
 }
 
 #[tokio::test]
-async fn a_command_without_a_server_says_where_it_looked() {
+async fn a_command_that_reaches_no_server_fails_with_an_error() {
     let port = wakeline_testbed::free_port().unwrap();
     let url = format!("http://127.0.0.1:{port}");
     let output = wakeline(&["waits", "--url", &url]).output().unwrap();

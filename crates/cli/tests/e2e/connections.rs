@@ -1,4 +1,4 @@
-//! Connections: the protocols of the one port, and what a connection that says nothing gets.
+//! Connections: the protocols of the one port, and the timeouts of idle and slow connections.
 
 use serde_json::json;
 use tokio::{
@@ -14,13 +14,13 @@ use crate::{
 };
 
 #[tokio::test]
-async fn http2_is_spoken_with_prior_knowledge() {
+async fn http2_with_prior_knowledge_is_served() {
     let server = Fixture::sqlite().serve().start().await;
     let mut line = Line::http2(server.address()).await;
     let held = line.begin(get("/api/v1/pop/queue/q?wait=true&timeout=60000"));
     let held = tokio::spawn(held);
     server.until_waiting(1).await;
-    // On the same connection as the one that is held.
+    // A push on the same connection as the held pop.
     let items = json!({"items": [{"queue": "q", "payload": 2}]});
     let pushed = line.call(post("/api/v1/push", items.to_string())).await;
     assert_eq!(pushed.unwrap().status, 201);
@@ -28,7 +28,7 @@ async fn http2_is_spoken_with_prior_knowledge() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_offered_is_passed_over() {
+async fn an_offer_to_upgrade_to_http2_is_ignored() {
     let server = Fixture::sqlite().serve().start().await;
     let mut offer = with_header(get("/livez"), "upgrade", "h2c");
     offer = with_header(offer, "http2-settings", "AAMAAABkAAQAAP__");
@@ -38,7 +38,7 @@ async fn an_upgrade_that_is_offered_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_finish_its_head_is_closed() {
+async fn a_connection_with_an_unfinished_request_head_is_closed() {
     let flags = ["--http-header-timeout", "300ms"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let beginnings: [&[u8]; 7] = [
@@ -53,7 +53,7 @@ async fn a_connection_that_does_not_finish_its_head_is_closed() {
     for beginning in beginnings {
         until_closed(&server, beginning).await;
     }
-    // A client that is at work is not meant.
+    // A connection with a request under way is not closed.
     assert_eq!(
         server
             .get("/api/v1/pop/queue/q?wait=true&timeout=900")
@@ -69,7 +69,7 @@ async fn until_closed(server: &Server, beginning: &[u8]) {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
     let what = String::from_utf8_lossy(beginning);
-    // Closed or reset; at most it is told that it was too slow.
+    // Closed or reset; at most the client gets an answer that it was too slow.
     assert!(read.is_ok(), "still open after {what:?}");
     let rest = String::from_utf8_lossy(&rest);
     assert!(
@@ -79,7 +79,7 @@ async fn until_closed(server: &Server, beginning: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_coming_is_given_up() {
+async fn a_request_whose_body_stalls_gets_408() {
     let flags = ["--http-body-timeout", "300ms"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     for head in [
@@ -93,9 +93,10 @@ async fn a_body_that_stops_coming_is_given_up() {
     }
 }
 
-/// It asks and asks, and takes no answer. Whoever is held meanwhile has none to take yet.
+/// The client sends requests and reads no answer. A pop held meanwhile has no answer to read yet,
+/// and is not closed.
 #[tokio::test]
-async fn a_client_that_does_not_read_is_given_up() {
+async fn a_connection_whose_client_reads_no_answers_is_closed() {
     let flags = ["--http-write-timeout", "300ms"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let socket = TcpSocket::new_v4().unwrap();

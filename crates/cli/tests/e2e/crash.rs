@@ -1,4 +1,4 @@
-//! `kill -9`: what was acknowledged is there, and what was leased stays leased.
+//! `kill -9`: acknowledged messages are still stored, and leased ones stay leased.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn every_acknowledged_push_survives_a_kill(fixture: Fixture) {
     for (producer, acknowledged) in acknowledged.into_iter().enumerate() {
         let path = format!("/api/v1/pop/queue/q/partition/{producer}?batch=10000&autoAck=true");
         let found = server.get(&path).await.payloads();
-        // In order, none missing; the one that was under way may or may not be there.
+        // In order, none missing; the message of the unanswered push may or may not be stored.
         let expected: Vec<Value> = (0..found.len()).map(|n| json!(n)).collect();
         assert_eq!(found, expected);
         let range = acknowledged..=acknowledged + 1;
@@ -106,11 +106,11 @@ async fn a_lease_survives_a_kill(fixture: Fixture) {
 
     let server = fixture.serve().flags(&lease).start().await;
     let again = server.get("/api/v1/pop/queue/q").await;
-    // Only within the lease; a start that took longer than that says nothing.
+    // Only within the lease: a restart that took longer proves nothing.
     if created.elapsed() < Duration::from_secs(4) {
         assert_eq!(again.status, 204, "handed out twice within its lease");
     }
-    // And it does come back, to whoever waits for it: the alarm is found in the store.
+    // And the message is redelivered to a waiting pop: the end of the lease is read from the store.
     let redelivered = server
         .get("/api/v1/pop/queue/q?wait=true&timeout=60000")
         .await;

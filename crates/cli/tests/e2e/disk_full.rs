@@ -118,7 +118,7 @@ async fn a_full_disk_refuses_pushes_and_nothing_else_until_there_is_room(
     disk.fill_but(6 << 20).unwrap();
     let acknowledged = fill(server, "large").await;
     assert!(acknowledged > 0);
-    says_so(server).await;
+    assert_full_disk_is_reported(server).await;
 
     let mut popped = Vec::new();
     for _ in 0..acknowledged {
@@ -162,7 +162,7 @@ async fn a_full_disk_refuses_pushes_and_nothing_else_until_there_is_room(
 }
 
 /// The node is ready all the same: consumers that a load balancer took away could make no room.
-async fn says_so(server: &Server) {
+async fn assert_full_disk_is_reported(server: &Server) {
     let plain = server.get("/readyz").await;
     assert_eq!(plain.status, 200);
     let text = plain.text();

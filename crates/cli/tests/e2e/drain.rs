@@ -1,4 +1,4 @@
-//! SIGTERM: everything under way is answered, and the process ends well.
+//! SIGTERM: every request under way is answered, and the process ends with success.
 
 use serde_json::json;
 use tokio::{
@@ -76,7 +76,7 @@ async fn a_push_under_way_is_finished_on_sigterm(fixture: Fixture) {
 }
 
 #[tokio::test]
-async fn a_second_sigterm_ends_at_once() {
+async fn a_second_sigterm_ends_the_server_at_once() {
     let fixture = Fixture::sqlite();
     let mut server = fixture
         .serve()
@@ -94,7 +94,7 @@ async fn a_second_sigterm_ends_at_once() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_finishes_is_cut_at_the_end_of_the_drain() {
+async fn a_request_that_never_ends_is_cut_off_at_the_end_of_the_drain() {
     let fixture = Fixture::sqlite();
     let mut server = fixture
         .serve()
@@ -108,11 +108,11 @@ async fn a_client_that_never_finishes_is_cut_at_the_end_of_the_drain() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_does_not_hold_up_the_end() {
+async fn an_idle_connection_does_not_delay_the_shutdown() {
     let fixture = Fixture::sqlite();
     let flags = ["--http-drain", "10m", "--http-header-timeout", "5m"];
     let mut server = fixture.serve().flags(&flags).start().await;
-    // One that has said nothing yet, and two that have nothing more to say.
+    // A connection without a request yet, and two whose requests were answered.
     let _silent = TcpStream::connect(server.address()).await.unwrap();
     let mut http1 = Line::http1(server.address()).await;
     let mut http2 = Line::http2(server.address()).await;
@@ -138,7 +138,7 @@ impl HalfSent {
             "POST /api/v1/push HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        // Told to go on: the route reads the body, so the request is under way.
+        // `100 Continue`: the route reads the body, so the request is under way.
         let mut go_on = [0; 25];
         stream.read_exact(&mut go_on).await.unwrap();
         assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");

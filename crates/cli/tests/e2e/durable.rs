@@ -49,7 +49,7 @@ impl Workflows {
         }
     }
 
-    /// One of each kind, made in this order.
+    /// A database with one workflow of each kind, created in this order.
     async fn with_one_of_each() -> Self {
         let workflows = Self::new().await;
         workflows.run("greet", "Greet", "Ada").await;
@@ -98,7 +98,7 @@ impl Workflows {
         run.await.unwrap().expect("the command runs")
     }
 
-    /// What it prints when all is well.
+    /// The output of a command that succeeds.
     async fn text(&self, arguments: &[&str]) -> String {
         let output = self.call(arguments).await;
         let log = String::from_utf8_lossy(&output.stderr);
@@ -113,7 +113,7 @@ impl Workflows {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// What it says when it fails, after its exit code.
+    /// The exit code and the error text of a command that fails.
     async fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.call(arguments).await;
         let code = output.status.code().unwrap();
@@ -171,7 +171,7 @@ fn orchestrations() -> OrchestrationRegistry {
         .build()
 }
 
-/// Times, which are new in every run, out of what is compared with a snapshot.
+/// Replaces the times, which differ in every run, before a comparison with a snapshot.
 fn timeless(text: &str) -> String {
     let forms = [
         "0000-00-00T00:00:00Z",

@@ -89,7 +89,7 @@ fn modes(directory: &Path) -> BTreeMap<String, u32> {
 }
 
 #[tokio::test]
-async fn what_the_server_makes_is_its_own_users_whatever_the_umask() {
+async fn files_of_the_server_are_private_to_its_user_whatever_the_umask() {
     let outside = tempfile::tempdir().unwrap();
     let above = outside.path().join("above");
     let data = above.join("data");
@@ -111,7 +111,7 @@ async fn what_the_server_makes_is_its_own_users_whatever_the_umask() {
 }
 
 #[tokio::test]
-async fn what_others_could_open_is_theirs_no_more_after_a_start() {
+async fn a_start_removes_the_rights_of_other_users_on_existing_files() {
     let fixture = Fixture::sqlite();
     let data = fixture.data();
     let results = data.join("results");
@@ -143,7 +143,7 @@ async fn what_others_could_open_is_theirs_no_more_after_a_start() {
 }
 
 #[tokio::test]
-async fn a_directory_that_others_use_too_keeps_its_mode_and_the_log_has_the_remedy() {
+async fn a_data_directory_with_foreign_files_keeps_its_mode_and_the_log_has_the_remedy() {
     let fixture = Fixture::sqlite();
     let data = fixture.data();
     fs::write(data.join("somebodys.txt"), "").unwrap();
@@ -177,7 +177,7 @@ fn remedy(file: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_file_with_secrets_that_others_can_read_gets_one_warning_with_the_remedy() {
+async fn a_file_with_secrets_readable_by_other_users_gets_one_warning_with_the_remedy() {
     for (text, mode, warnings) in [
         (SECRET, 0o600, 0),
         (SECRET, 0o604, 1),
@@ -195,7 +195,7 @@ async fn a_file_with_secrets_that_others_can_read_gets_one_warning_with_the_reme
 }
 
 #[tokio::test]
-async fn a_file_with_secrets_that_others_can_change_is_refused_with_the_remedy() {
+async fn a_file_with_secrets_writable_by_other_users_is_refused_with_the_remedy() {
     for mode in [0o620, 0o602] {
         let fixture = Fixture::sqlite();
         let file = configuration(&fixture, SECRET, mode);

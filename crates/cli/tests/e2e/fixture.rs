@@ -1,4 +1,4 @@
-//! What a server stands on: a data directory, and a PostgreSQL database if it uses one.
+//! The fixture of a server: a data directory, and a PostgreSQL database if it uses one.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::server::Serve;
 
 pub(crate) struct Fixture {
     data: TempDir,
-    /// Its URL, and the database that goes away with this.
+    /// The URL, and the database, which is dropped with the fixture.
     postgres: Option<(String, Option<PostgresDatabase>)>,
 }
 
@@ -30,7 +30,7 @@ impl Fixture {
         }
     }
 
-    /// On a server of the test's own.
+    /// A database on a server of the test's own.
     pub(crate) fn postgres_at(url: String) -> Self {
         Self {
             postgres: Some((url, None)),

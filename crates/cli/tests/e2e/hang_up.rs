@@ -1,4 +1,4 @@
-//! A client that is gone costs nothing from that moment on, and keeps nothing.
+//! A client that hung up costs nothing from then on, and keeps no message.
 
 mod commits;
 
@@ -22,14 +22,14 @@ use crate::{
 };
 
 on_both_stores! {
-    a_hang_up_frees_its_waiter_and_the_next_is_served,
-    a_reset_stream_frees_its_waiter_and_its_neighbours_stay,
-    an_answer_that_the_socket_has_not_accepted_is_released_at_once,
+    a_hang_up_removes_its_waiter_and_the_next_pop_is_served,
+    a_reset_http2_stream_removes_its_own_waiter_only,
+    messages_of_an_unsent_answer_are_released_when_the_client_hangs_up,
 }
 
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
 
-async fn a_hang_up_frees_its_waiter_and_the_next_is_served(fixture: Fixture) {
+async fn a_hang_up_removes_its_waiter_and_the_next_pop_is_served(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let gone: Vec<_> = (0..3).map(|_| server.hold(POP)).collect();
     server.until_waiting(3).await;
@@ -38,17 +38,17 @@ async fn a_hang_up_frees_its_waiter_and_the_next_is_served(fixture: Fixture) {
     }
     server.until_waiting(0).await;
     server.push("q", json!("for the next")).await;
-    // Waiting, because a check of one that is gone may just be handing back what it found.
+    // A pop that waits: a check for a pop that hung up may just be releasing the message.
     let next = server.get(POP).await;
     assert_eq!(next.payloads(), [json!("for the next")]);
 }
 
-async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(fixture: Fixture) {
+async fn a_reset_http2_stream_removes_its_own_waiter_only(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let mut line = Line::http2(server.address()).await;
     let mut held: Vec<_> = (0..3).map(|_| tokio::spawn(line.begin(get(POP)))).collect();
     server.until_waiting(3).await;
-    // The one that has waited longest, so that it would have been the next to be served.
+    // Reset the pop that has waited longest, which would have been the next to be served.
     held.remove(0).abort();
     server.until_waiting(2).await;
     for n in 1..=2 {
@@ -65,9 +65,9 @@ async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(fixture: Fixtur
     drop(line);
 }
 
-/// It does not read, so that most of the answer is still the server's when it hangs up. The lease would
-/// last for five minutes.
-async fn an_answer_that_the_socket_has_not_accepted_is_released_at_once(fixture: Fixture) {
+/// The client does not read, so most of the answer is still unsent when it hangs up. The lease
+/// would last for five minutes.
+async fn messages_of_an_unsent_answer_are_released_when_the_client_hangs_up(fixture: Fixture) {
     let server = fixture.serve().start().await;
     // More than the buffers of a socket and the windows of a stream hold.
     let long = "x".repeat(9 << 20);
@@ -127,7 +127,7 @@ impl Drop for AbortOnDrop {
 /// The claim is on its way in the database when the client hangs up: it must not keep the message
 /// until its lease of an hour ends.
 #[tokio::test]
-async fn what_was_claimed_for_a_client_that_is_gone_goes_to_the_next() {
+async fn a_message_claimed_for_a_client_that_hung_up_goes_to_the_next_pop() {
     let fixture = Fixture::postgres().await;
     let server = fixture
         .serve()

@@ -8,11 +8,11 @@ use crate::{
 };
 
 on_both_stores! {
-    a_claim_is_held_for_longer_than_a_worker_may_be_silent,
+    a_claim_may_be_held_longer_than_the_worker_timeout,
 }
 
-/// As the README's example does it, but faster.
-async fn a_claim_is_held_for_longer_than_a_worker_may_be_silent(fixture: Fixture) {
+/// The README's example, but faster.
+async fn a_claim_may_be_held_longer_than_the_worker_timeout(fixture: Fixture) {
     let flags = ["--jobs-worker-timeout", "3s"];
     let server = fixture.serve().flags(&flags).start().await;
     let job = json!({ "category": "analysis", "name": "Sum" }).to_string();
@@ -25,7 +25,7 @@ async fn a_claim_is_held_for_longer_than_a_worker_may_be_silent(fixture: Fixture
     let answer = server.call(claim()).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["task"], Value::Null);
-    // It is still there, and gets the next task.
+    // The worker still exists, and gets the next task.
     let task = "/v1/joblib/rooms/lab/tasks/lab:analysis:Sum";
     let submitted = server.post(task, &json!({ "payload": {} })).await;
     assert_eq!(submitted.status, 202, "{}", submitted.text());

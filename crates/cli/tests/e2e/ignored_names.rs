@@ -37,7 +37,7 @@ fn names(of: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_is_ignored_has_a_place_in_the_api_and_no_meaning_there() {
+async fn ignored_names_have_a_place_in_the_api_and_no_meaning_there() {
     let server = Fixture::sqlite().serve().start().await;
     let document = server.get("/openapi.json").await.json();
     let rows = rows(&server).await;
@@ -54,7 +54,7 @@ async fn what_is_ignored_has_a_place_in_the_api_and_no_meaning_there() {
 }
 
 #[tokio::test]
-async fn what_is_ignored_is_counted() {
+async fn ignored_names_are_counted() {
     let server = Fixture::sqlite().serve().start().await;
     let popped = server.get("/api/v1/pop/queue/q?frames=1&namespace=n").await;
     assert_eq!(popped.status, 204, "{}", popped.text());

@@ -1,4 +1,4 @@
-//! The door of jobs and providers as it is configured: from a setting to what a caller sees of it.
+//! The settings of the jobs door, and their effect on a caller.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -11,21 +11,21 @@ use crate::{
     wire::{Answer, get, post, request, with_header},
 };
 
-const SHOWN: &str = "/v1/joblib/rooms/r/providers/@internal:filesystem:FilesystemRead";
+const FILESYSTEM: &str = "/v1/joblib/rooms/r/providers/@internal:filesystem:FilesystemRead";
 
 on_both_stores! {
-    what_lies_in_a_root_is_shown_and_nothing_else,
-    categories_have_the_places_that_are_configured,
+    only_files_below_a_filesystem_root_are_listed,
+    each_provider_category_uses_its_configured_result_backend,
 }
 
-/// With a file in `shown`, one beside it, and a link from one to the other.
+/// A directory with a file in `shown`, a file beside it, and a link from `shown` to the outside.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let shown = directory.path().join("shown");
-    fs::create_dir(&shown).unwrap();
-    fs::write(shown.join("a.txt"), "hello").unwrap();
+    let inside = directory.path().join("shown");
+    fs::create_dir(&inside).unwrap();
+    fs::write(inside.join("a.txt"), "hello").unwrap();
     fs::write(directory.path().join("secret"), "x").unwrap();
-    symlink(directory.path(), shown.join("out")).unwrap();
+    symlink(directory.path(), inside.join("out")).unwrap();
     directory
 }
 
@@ -33,17 +33,17 @@ fn root(directory: &TempDir) -> String {
     directory.path().join("shown").display().to_string()
 }
 
-/// It is offered soon after the start.
-async fn shown(server: &Server, token: &str) -> Answer {
+/// The listing of the root. The provider is registered soon after the start.
+async fn until_listed(server: &Server, token: &str) -> Answer {
     until("the provider to be offered", async || {
-        let read = get(&format!("{SHOWN}?path=/"));
-        let answer = server.call(bearing(read, token)).await;
+        let read = get(&format!("{FILESYSTEM}?path=/"));
+        let answer = server.call(with_token(read, token)).await;
         (answer.status != 404).then_some(answer)
     })
     .await
 }
 
-fn bearing(request: http::Request<bytes::Bytes>, token: &str) -> http::Request<bytes::Bytes> {
+fn with_token(request: http::Request<bytes::Bytes>, token: &str) -> http::Request<bytes::Bytes> {
     if token.is_empty() {
         return request;
     }
@@ -56,21 +56,21 @@ async fn guest(server: &Server) -> String {
     answer.json()["access_token"].as_str().unwrap().to_owned()
 }
 
-async fn what_lies_in_a_root_is_shown_and_nothing_else(fixture: Fixture) {
+async fn only_files_below_a_filesystem_root_are_listed(fixture: Fixture) {
     let directory = directory();
     let serve = || {
         fixture
             .serve()
             .flags(&["--jobs-filesystem-roots", &root(&directory)])
     };
-    // On loopback and without a login everybody is a superuser.
+    // On loopback and without a login every caller is a superuser.
     let server = serve().start().await;
-    let answer = shown(&server, "").await;
+    let answer = until_listed(&server, "").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let file = json!([{ "name": "a.txt", "path": "/a.txt", "size": 5, "type": "file" }]);
     assert_eq!(answer.json(), file);
     for way_out in ["/..", "/../secret", "/out", "/out/secret", "/..%2Fsecret"] {
-        let answer = server.get(&format!("{SHOWN}?path={way_out}")).await;
+        let answer = server.get(&format!("{FILESYSTEM}?path={way_out}")).await;
         assert_eq!(answer.status, 400, "{way_out}: {}", answer.text());
         assert!(!answer.text().contains("secret\",\"path"), "{way_out}");
     }
@@ -82,16 +82,19 @@ async fn what_lies_in_a_root_is_shown_and_nothing_else(fixture: Fixture) {
             .env("WAKELINE_JOBS_ADMIN_PASSWORD", "correct horse")
     };
     let server = guarded().start().await;
-    assert_eq!(shown(&server, &guest(&server).await).await.status, 403);
+    assert_eq!(
+        until_listed(&server, &guest(&server).await).await.status,
+        403
+    );
     drop(server);
     let open = "WAKELINE_JOBS_FILESYSTEM_FOR_EVERYBODY";
     let server = guarded().env(open, "true").start().await;
-    let answer = shown(&server, &guest(&server).await).await;
+    let answer = until_listed(&server, &guest(&server).await).await;
     assert_eq!((answer.status, answer.json()), (200, file));
 }
 
 #[tokio::test]
-async fn only_on_loopback_everybody_is_a_superuser() {
+async fn without_a_login_callers_are_superusers_only_on_loopback() {
     let fixture = Fixture::sqlite();
     let server = fixture.serve().start().await;
     assert_eq!(server.get("/v1/joblib/workers").await.status, 200);
@@ -116,8 +119,8 @@ async fn register(server: &Server, category: &str) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
-async fn categories_have_the_places_that_are_configured(fixture: Fixture) {
-    // Of a read without parameters.
+async fn each_provider_category_uses_its_configured_result_backend(fixture: Fixture) {
+    // The hash of a read without parameters.
     const HASH: &str = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
     let flags = ["--jobs-results-by-category", "large=files"];
     let server = fixture.serve().flags(&flags).start().await;

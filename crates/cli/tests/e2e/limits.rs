@@ -1,4 +1,4 @@
-//! Limits: who comes past one is told so or waits, and who is inside is served all the same.
+//! Limits: a request past a limit is refused or waits, and requests within it are served as before.
 
 use serde_json::json;
 
@@ -9,13 +9,13 @@ use crate::{
 };
 
 on_both_stores! {
-    a_hold_past_the_limit_is_refused_and_the_held_ones_are_served,
+    a_hold_past_the_limit_is_refused_and_earlier_holds_are_served,
 }
 
-// One message each: a pop that does not say takes all there are.
+// One message for each pop: without a batch size a pop takes all available messages.
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&autoAck=true&batch=1";
 
-async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(fixture: Fixture) {
+async fn a_hold_past_the_limit_is_refused_and_earlier_holds_are_served(fixture: Fixture) {
     let server = fixture
         .serve()
         .flags(&["--wake-max-waiters", "2"])
@@ -29,7 +29,7 @@ async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(fixture: 
         assert_eq!(refused.header("retry-after"), "1");
         assert_eq!(refused.problem()["type"], "urn:wakeline:too-many-waiters");
     }
-    // One that does not wait needs no place.
+    // A pop that does not wait needs no waiter.
     assert_eq!(server.get("/api/v1/pop/queue/q").await.status, 204);
     for n in 0..2 {
         server.push("q", json!(n)).await;
@@ -37,7 +37,7 @@ async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(fixture: 
     for held in held {
         assert_eq!(held.await.unwrap().payloads().len(), 1);
     }
-    // And there is room again.
+    // And another hold is accepted again.
     let held = server.hold(POP);
     server.until_waiting(1).await;
     server.push("q", json!("later")).await;
@@ -45,7 +45,7 @@ async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(fixture: 
 }
 
 #[tokio::test]
-async fn one_topic_cannot_take_all_places() {
+async fn waiters_of_one_topic_leave_room_for_another() {
     let flags = ["--wake-max-waiters-per-topic", "1"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let held = server.hold(POP);
@@ -61,7 +61,7 @@ async fn one_topic_cannot_take_all_places() {
 }
 
 #[tokio::test]
-async fn a_connection_past_the_limit_is_refused_unless_it_is_a_supervisors() {
+async fn a_connection_past_the_limit_gets_only_the_health_probes() {
     let flags = ["--http-max-connections", "2"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let mut one = Line::http1(server.address()).await;
@@ -88,7 +88,7 @@ async fn a_connection_past_the_limit_is_refused_unless_it_is_a_supervisors() {
 }
 
 #[tokio::test]
-async fn a_hold_longer_than_the_longest_is_refused_or_shortened() {
+async fn a_wait_longer_than_max_hold_is_refused_or_shortened() {
     let flags = ["--http-max-hold", "1s", "--http-default-hold", "1s"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let demanded = server

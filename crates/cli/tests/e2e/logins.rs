@@ -1,4 +1,4 @@
-//! Callers who are not logged in, and what they may cost the others.
+//! Callers that are not logged in, and the limits on what they cost the server.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -31,7 +31,7 @@ fn login(length: usize, form: &str) -> String {
     )
 }
 
-/// The beginning of the answer to what is sent from this address.
+/// Sends a request from `address`, and returns the beginning of its answer.
 async fn answer(server: &Server, address: &str, sent: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket
@@ -53,7 +53,7 @@ async fn status(server: &Server, address: &str, password: &str) -> String {
 }
 
 #[tokio::test]
-async fn who_guesses_is_delayed_and_logged_and_the_owner_is_not_locked_out() {
+async fn password_guesses_are_delayed_and_logged_and_the_owner_is_not_locked_out() {
     let server = start().await;
     let mut guesses = Vec::new();
     while guesses.last().is_none_or(|status| status == "400") && guesses.len() < 12 {
@@ -74,9 +74,9 @@ async fn who_guesses_is_delayed_and_logged_and_the_owner_is_not_locked_out() {
     assert!(!log.contains(GUESS), "{log}");
 }
 
-/// Otherwise a few connections fill the memory before anybody has logged in.
+/// Otherwise a few connections could fill the memory before any login.
 #[tokio::test]
-async fn long_logins_are_refused_before_they_are_read() {
+async fn login_bodies_over_the_limit_are_refused_unread() {
     let server = start().await;
     let sent = login(9_000_000, &"x".repeat(60_000));
     let mut unfinished = Vec::new();

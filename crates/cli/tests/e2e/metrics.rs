@@ -103,7 +103,7 @@ fn labels(mut text: &str) -> BTreeMap<String, String> {
     labels
 }
 
-/// The text up to the closing quote, and what comes behind it.
+/// The text up to the closing quote, and the rest after it.
 fn quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();

@@ -1,4 +1,4 @@
-//! Two nodes on one database: what one commits wakes who waits at the other.
+//! Two nodes on one database: a commit on one node wakes the waiters of the other.
 
 use serde_json::json;
 use wakeline_testbed::{Redis, psql};
@@ -8,11 +8,12 @@ use crate::{
     server::{Server, until},
 };
 
-/// So rare that only the bus can have carried a wake.
+/// The fallback is so rare that only the bus can have carried a wake.
 const NO_FALLBACK: [&str; 4] = ["--wake-fallback", "1h", "--wake-fallback-degraded", "1h"];
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
 
-/// Until its bus carries: before that a push elsewhere may go unheard, which costs latency only.
+/// Until the bus of the server is in `mode`: before it is live, a push on another node may cause no
+/// wake, which costs latency only.
 pub(crate) async fn until_mode(server: &Server, kind: &str, mode: &str) {
     until(&format!("{kind} to be {mode}"), async || {
         let ready = server.get("/readyz?verbose").await.json();
@@ -29,7 +30,7 @@ async fn a_push_on_one_node_wakes_the_other(one: &Server, other: &Server, kind: 
     for (waits, pushes) in [(one, other), (other, one)] {
         let held = waits.hold(&format!("{POP}&autoAck=true"));
         waits.until_waiting(1).await;
-        waits.until_looked(1).await;
+        waits.until_store_checks(1).await;
         assert_eq!(pushes.get("/v1/waits").await.json()["total"], 0);
         pushes.push("q", json!("across")).await;
         let answer = held.await.unwrap();
@@ -55,7 +56,7 @@ async fn a_push_on_one_node_wakes_the_other_by_postgres() {
 #[tokio::test]
 async fn a_push_on_one_node_wakes_the_other_by_redis() {
     let fixture = Fixture::postgres().await;
-    // Its own, so that other tests on the same channel do not speak in between.
+    // A Redis of its own: other tests publish on the same channel.
     let redis = Redis::start().unwrap();
     let bus = redis.url();
     let start = || {
@@ -70,7 +71,7 @@ async fn a_push_on_one_node_wakes_the_other_by_redis() {
 }
 
 #[tokio::test]
-async fn what_is_pushed_while_the_listener_is_cut_reaches_the_waiter() {
+async fn a_push_while_the_listening_session_is_cut_reaches_the_waiting_pop() {
     let fixture = Fixture::postgres().await;
     let flags = ["--bus-canary", "500ms"];
     let waits = fixture
@@ -84,8 +85,8 @@ async fn what_is_pushed_while_the_listener_is_cut_reaches_the_waiter() {
     let before = waits.get("/readyz?verbose").await.json()["bus"]["connects"].clone();
     let held = waits.hold(POP);
     waits.until_waiting(1).await;
-    waits.until_looked(1).await;
-    // Every session that listens, and the push right behind it.
+    waits.until_store_checks(1).await;
+    // Cut every listening session, and push right after it.
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE datname = current_database() AND query LIKE 'LISTEN%'";
     let rows = psql(fixture.postgres_url(), cut).unwrap();

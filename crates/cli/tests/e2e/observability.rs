@@ -1,4 +1,4 @@
-//! What is seen from outside: metrics, the waits, the API's document, the logs.
+//! What operators see: the metrics, the list of waits, the API document, the logs.
 
 use std::fs;
 
@@ -12,13 +12,13 @@ use crate::{
 };
 
 on_both_stores! {
-    metrics_say_who_waits_and_what_woke_them,
+    metrics_count_waiters_and_the_causes_of_wakes,
 }
 
-async fn metrics_say_who_waits_and_what_woke_them(fixture: Fixture) {
+async fn metrics_count_waiters_and_the_causes_of_wakes(fixture: Fixture) {
     let flags = ["--wake-fallback", "1h", "--wake-fallback-degraded", "1h"];
     let server = fixture.serve().flags(&flags).start().await;
-    // A bus that has just come up asks the store, and might find the message before the wake does.
+    // A bus that has just connected rechecks the store, and might find the message before the wake.
     until("a bus that is up", async || {
         let ready = server.get("/readyz?verbose").await.json();
         (ready["bus"]["mode"] != "polling").then_some(())
@@ -31,7 +31,7 @@ async fn metrics_say_who_waits_and_what_woke_them(fixture: Fixture) {
     };
     let held = server.hold("/api/v1/pop/queue/q?wait=true&timeout=60000");
     server.until_waiting(1).await;
-    server.until_looked(1).await;
+    server.until_store_checks(1).await;
     let metrics = read().await;
     let queue = ("door", "queue");
     assert_eq!(metrics.value("wakeline_waiters", &[queue]), Some(1.0));
@@ -82,7 +82,7 @@ async fn metrics_say_who_waits_and_what_woke_them(fixture: Fixture) {
 }
 
 #[tokio::test]
-async fn a_wait_is_seen_with_its_topic_and_its_times() {
+async fn a_wait_is_listed_with_its_topic_and_times() {
     let server = Fixture::sqlite().serve().start().await;
     let _late = server.hold("/api/v1/pop/queue/a%2Fb?wait=true&timeout=90000&consumerGroup=g");
     let _soon = server.hold("/api/v1/pop/queue/c/partition/p?wait=true&timeout=60000");
@@ -123,7 +123,7 @@ async fn a_wait_is_seen_with_its_topic_and_its_times() {
 }
 
 #[tokio::test]
-async fn the_document_of_the_api_is_as_committed() {
+async fn the_api_document_is_as_committed() {
     let server = Fixture::sqlite().serve().start().await;
     let answer = server.get("/openapi.json").await;
     assert_eq!(answer.header("content-type"), "application/json");

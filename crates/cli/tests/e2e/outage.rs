@@ -1,4 +1,4 @@
-//! The database goes away while requests are held: they are kept, and served when it is back.
+//! An outage of the database while requests are held: they stay held and are served after it.
 
 use serde_json::json;
 use wakeline_testbed::Postgres;
@@ -19,13 +19,13 @@ async fn held_pops_survive_an_outage_of_postgres() {
     let (one, other) = tokio::join!(start(), start());
     let held: Vec<_> = (0..4).map(|_| one.hold(POP)).collect();
     one.until_waiting(4).await;
-    // And parked: one whose first look at the store fails is not held yet, and is told so.
-    one.until_looked(4).await;
+    // And parked: a pop whose first check of the store fails is not held yet and gets the error.
+    one.until_store_checks(4).await;
 
     postgres.stop().unwrap();
     for server in [&one, &other] {
-        unready_with_the_store_named(server).await;
-        refused(server).await;
+        until_unready_because_of_the_store(server).await;
+        assert_push_is_refused(server).await;
     }
     assert_eq!(one.get("/livez").await.status, 200);
     one.until_waiting(4).await;
@@ -38,11 +38,11 @@ async fn held_pops_survive_an_outage_of_postgres() {
         })
         .await;
     }
-    // From the other node, so that the bus must be back too, or the fallback stand in for it.
+    // A push on the other node, so that the bus must be back too, or the fallback replace it.
     for n in 0..4 {
         let item = json!({"queue": "q", "partition": n.to_string(), "payload": n});
-        // Each of its connections finds out by itself that the database is back, and until then
-        // refuses with "nothing was done, try again": which a client does.
+        // Each connection of the server finds out by itself that the database is back. Until then
+        // it refuses with "nothing was done, try again", which the test does.
         until("a push that is taken", async || {
             let pushed = other.post("/api/v1/push", &json!({"items": [item]})).await;
             if pushed.status != 201 {
@@ -57,7 +57,7 @@ async fn held_pops_survive_an_outage_of_postgres() {
         found.extend(held.await.unwrap().payloads());
     }
     found.sort_by_key(serde_json::Value::as_u64);
-    // What was refused in the outage is not among them, and not left behind either.
+    // The pushes refused during the outage are not among them, and none is left behind.
     assert_eq!(found, [json!(0), json!(1), json!(2), json!(3)]);
     assert_eq!(one.get("/api/v1/pop/queue/q").await.status, 204);
     for server in [&one, &other] {
@@ -65,7 +65,7 @@ async fn held_pops_survive_an_outage_of_postgres() {
     }
 }
 
-async fn unready_with_the_store_named(server: &Server) {
+async fn until_unready_because_of_the_store(server: &Server) {
     let verbose = until("readyz to see the outage", async || {
         let answer = server.get("/readyz?verbose").await;
         (answer.status == 503).then(|| answer.json())
@@ -79,7 +79,7 @@ async fn unready_with_the_store_named(server: &Server) {
     assert_eq!(plain.problem()["type"], "urn:wakeline:store-unavailable");
 }
 
-async fn refused(server: &Server) {
+async fn assert_push_is_refused(server: &Server) {
     let items = json!({"items": [{"queue": "q", "payload": "never"}]});
     let answer = server.post("/api/v1/push", &items).await;
     assert_eq!(answer.status, 503);

@@ -5,7 +5,7 @@ use wakeline_testbed::{Postgres, free_port, psql};
 
 use crate::{fixture::Fixture, server::until};
 
-/// What the server says, with what differs between two runs replaced.
+/// The error of the start, with the port replaced, which differs in every run.
 async fn refusal(url: &str, port: u16) -> String {
     let log = Fixture::postgres_at(url.to_owned()).serve().refused().await;
     assert!(!log.contains("hidden"), "{log}");
@@ -13,7 +13,7 @@ async fn refusal(url: &str, port: u16) -> String {
     log.trim_end().replace(&port.to_string(), "<port>")
 }
 
-/// A server that asks `locked` for its password, and nobody else.
+/// A server that asks only the user `locked` for a password.
 async fn with_a_password() -> Postgres {
     let postgres = Postgres::start().unwrap();
     let run = |sql: &str| psql(&postgres.url(), sql).unwrap();
@@ -40,7 +40,7 @@ fn at(postgres: &Postgres, login: &str, database: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_wrong_or_missing_password_is_to_be_corrected_in_the_url() {
+async fn a_wrong_or_missing_password_is_refused_with_the_remedy() {
     let postgres = with_a_password().await;
     let port = postgres.port();
     let wrong = refusal(&at(&postgres, "locked:hidden", "postgres"), port).await;
@@ -50,7 +50,7 @@ async fn a_wrong_or_missing_password_is_to_be_corrected_in_the_url() {
 }
 
 #[tokio::test]
-async fn a_user_or_database_that_is_not_there_is_to_be_made_or_corrected() {
+async fn an_unknown_user_or_database_is_refused_with_the_statement_that_creates_it() {
     let postgres = Postgres::start().unwrap();
     let port = postgres.port();
     let user = refusal(&at(&postgres, "nobody:hidden", "postgres"), port).await;
@@ -60,7 +60,7 @@ async fn a_user_or_database_that_is_not_there_is_to_be_made_or_corrected() {
 }
 
 #[tokio::test]
-async fn missing_rights_are_told_with_the_statement_that_grants_them() {
+async fn missing_rights_are_refused_with_the_statement_that_grants_them() {
     let postgres = Postgres::start().unwrap();
     let port = postgres.port();
     psql(&postgres.url(), "CREATE ROLE guest LOGIN").unwrap();
@@ -80,7 +80,7 @@ async fn missing_rights_are_told_with_the_statement_that_grants_them() {
 }
 
 #[tokio::test]
-async fn the_statement_of_the_remedy_is_enough() {
+async fn the_suggested_grant_is_enough() {
     let postgres = Postgres::start().unwrap();
     psql(&postgres.url(), "CREATE ROLE guest LOGIN").unwrap();
     psql(
@@ -93,10 +93,10 @@ async fn the_statement_of_the_remedy_is_enough() {
     assert_eq!(server.get("/readyz").await.status, 200);
 }
 
-/// The role finds a function of its own before that of the server: so this server says that it is
-/// another version, and all else is as it is.
+/// The role's own function hides that of the server, so this server reports
+/// another version; nothing else differs.
 #[tokio::test]
-async fn a_server_that_is_too_old_is_named_with_the_version_that_is_needed() {
+async fn a_too_old_server_is_refused_with_the_required_version() {
     let postgres = Postgres::start().unwrap();
     let old = "
         CREATE ROLE antiquary LOGIN SUPERUSER;
@@ -111,7 +111,7 @@ async fn a_server_that_is_too_old_is_named_with_the_version_that_is_needed() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_to_be_started_or_its_place_corrected() {
+async fn an_unreachable_server_is_refused_with_its_address_and_the_remedy() {
     let port = free_port().unwrap();
     let url = format!("postgres://user:hidden@127.0.0.1:{port}/db");
     insta::assert_snapshot!(refusal(&url, port).await, @"wakeline: store (--store postgres://user:***@127.0.0.1:<port>/db): the database cannot be opened: no PostgreSQL server answers at 127.0.0.1:<port> (Connection refused (os error 111)): start it, or correct the host and port in the URL");

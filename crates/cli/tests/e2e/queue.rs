@@ -10,14 +10,14 @@ use crate::{
 
 on_both_stores! {
     a_held_pop_is_answered_by_a_push,
-    a_wait_is_preferred_by_a_header,
-    nothing_by_the_deadline_is_204,
-    a_pop_of_one_partition_sees_only_that,
-    names_may_hold_any_character,
+    a_pop_waits_as_long_as_its_prefer_header_says,
+    a_pop_without_a_message_by_its_deadline_gets_204,
+    a_pop_of_one_partition_gets_no_message_of_another,
+    names_of_queues_and_partitions_may_have_any_character,
     consumer_groups_are_independent,
-    auto_ack_takes_for_good,
-    a_lease_keeps_others_away_until_the_ack,
-    a_payload_comes_back_as_it_was_sent,
+    an_auto_acked_message_is_not_delivered_again,
+    a_leased_partition_is_not_popped_again_until_the_ack,
+    a_payload_is_delivered_unchanged,
     a_push_is_answered_as_queen_does,
     a_pop_is_answered_as_queen_does,
     an_ack_is_answered_as_queen_does,
@@ -27,7 +27,7 @@ async fn a_held_pop_is_answered_by_a_push(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let held = server.hold("/api/v1/pop/queue/q?wait=true&timeout=60000");
     server.until_waiting(1).await;
-    server.until_looked(1).await;
+    server.until_store_checks(1).await;
     server.push("q", json!({"n": 1})).await;
     let answer = held.await.unwrap();
     assert_eq!(answer.payloads(), [json!({"n": 1})]);
@@ -41,7 +41,7 @@ async fn a_held_pop_is_answered_by_a_push(fixture: Fixture) {
     server.until_waiting(0).await;
 }
 
-async fn a_wait_is_preferred_by_a_header(fixture: Fixture) {
+async fn a_pop_waits_as_long_as_its_prefer_header_says(fixture: Fixture) {
     let server = fixture
         .serve()
         .flags(&["--http-max-hold", "60s"])
@@ -54,7 +54,7 @@ async fn a_wait_is_preferred_by_a_header(fixture: Fixture) {
     let held = pop("wait=50");
     let push = async {
         server.until_waiting(1).await;
-        server.until_looked(1).await;
+        server.until_store_checks(1).await;
         server.push("q", json!("held")).await;
     };
     let (answer, ()) = tokio::join!(held, push);
@@ -62,7 +62,7 @@ async fn a_wait_is_preferred_by_a_header(fixture: Fixture) {
     assert_eq!(answer.header("preference-applied"), "wait=50");
     assert!(answer.header("server-timing").contains("desc=\"notify\""));
 
-    // Longer than the server holds: shortened, and the answer says to what.
+    // Longer than the server holds: the wait is shortened, and the answer says to how much.
     server.push("q", json!("there")).await;
     let answer = pop("respond-async, wait=4000").await;
     assert_eq!(answer.payloads(), [json!("there")]);
@@ -74,7 +74,7 @@ async fn a_wait_is_preferred_by_a_header(fixture: Fixture) {
     assert_eq!(answer.header("preference-applied"), "wait=1");
 }
 
-async fn nothing_by_the_deadline_is_204(fixture: Fixture) {
+async fn a_pop_without_a_message_by_its_deadline_gets_204(fixture: Fixture) {
     let server = fixture.serve().start().await;
     for query in [
         "",
@@ -99,7 +99,7 @@ async fn nothing_by_the_deadline_is_204(fixture: Fixture) {
     assert_eq!(waits["total"], 0);
 }
 
-async fn a_pop_of_one_partition_sees_only_that(fixture: Fixture) {
+async fn a_pop_of_one_partition_gets_no_message_of_another(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let held = server.hold("/api/v1/pop/queue/q/partition/b?wait=true&timeout=60000");
     server.until_waiting(1).await;
@@ -122,7 +122,7 @@ async fn a_pop_of_one_partition_sees_only_that(fixture: Fixture) {
     assert_eq!(rest.payloads(), [json!("a")]);
 }
 
-async fn names_may_hold_any_character(fixture: Fixture) {
+async fn names_of_queues_and_partitions_may_have_any_character(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let names = [
         ("sp ace", "sp%20ace"),
@@ -187,7 +187,7 @@ async fn consumer_groups_are_independent(fixture: Fixture) {
     );
 }
 
-async fn auto_ack_takes_for_good(fixture: Fixture) {
+async fn an_auto_acked_message_is_not_delivered_again(fixture: Fixture) {
     let server = fixture.serve().start().await;
     for n in 1..=3 {
         server.push("q", json!(n)).await;
@@ -196,12 +196,12 @@ async fn auto_ack_takes_for_good(fixture: Fixture) {
     let first = server.get(path).await;
     assert_eq!(first.payloads(), [json!(1), json!(2)]);
     assert_eq!(first.json()["leaseId"], "");
-    // No lease in the way of the next.
+    // No lease blocks the next pop.
     assert_eq!(server.get(path).await.payloads(), [json!(3)]);
     assert_eq!(server.get(path).await.status, 204);
 }
 
-async fn a_lease_keeps_others_away_until_the_ack(fixture: Fixture) {
+async fn a_leased_partition_is_not_popped_again_until_the_ack(fixture: Fixture) {
     let server = fixture
         .serve()
         .flags(&["--queue-lease", "1h"])
@@ -233,11 +233,11 @@ async fn a_lease_keeps_others_away_until_the_ack(fixture: Fixture) {
 
     let acked = server.post("/api/v1/ack", &ack(&message["leaseId"])).await;
     assert_eq!(acked.json()[0]["success"], true);
-    // The ack makes the partition available, which wakes the next.
+    // The ack makes the partition available, which wakes the next pop.
     assert_eq!(held.await.unwrap().payloads(), [json!(2)]);
 }
 
-async fn a_payload_comes_back_as_it_was_sent(fixture: Fixture) {
+async fn a_payload_is_delivered_unchanged(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let payloads = [
         r#"{"big":12345678901234567890123,"f":1.10,"k2":1,"k1":2,"k2":3}"#,

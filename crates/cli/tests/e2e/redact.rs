@@ -1,4 +1,4 @@
-//! Ids and times, which are new in every run, out of answers that are compared with a snapshot.
+//! Replaces ids and times, which differ in every run, before a comparison with a snapshot.
 
 use serde_json::Value;
 

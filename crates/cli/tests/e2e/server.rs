@@ -1,5 +1,5 @@
-//! A running binary: started, waited for, asked, signalled, killed at the end, and its log shown
-//! when the test fails.
+//! A running server binary: it is started, called, signalled and killed at the end. Its log is
+//! shown when the test fails.
 
 use std::{
     fs::{self, File},
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 const LOOK_EVERY: Duration = Duration::from_millis(15);
 
-/// Waits for `look` to find something, and fails with `what` if it never does.
+/// Waits until `look` returns something, and fails with `what` if it never does.
 pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
@@ -90,14 +90,14 @@ impl Serve {
         Self { command }
     }
 
-    /// Returns when it listens.
+    /// Returns when the server listens.
     pub(crate) async fn start(self) -> Server {
         let mut server = self.launch();
         server.until_listening().await;
         server
     }
 
-    /// For a start that must fail: what it said, and that it ended with a failure.
+    /// For a start that must fail: returns its log, and fails if the process succeeded.
     pub(crate) async fn refused(self) -> String {
         let mut server = self.launch();
         let status = server.exit().await;
@@ -152,7 +152,7 @@ impl Server {
         format!("http://{}", self.address())
     }
 
-    /// What it has printed on its standard output.
+    /// The server's standard output so far.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(self.dir.path().join("out")).expect("the output")
     }
@@ -179,7 +179,7 @@ impl Server {
         self.call(post(path, body.to_string())).await
     }
 
-    /// Pushes, and is sure that it is acknowledged.
+    /// Pushes, and fails if the push is not acknowledged.
     pub(crate) async fn push(&self, queue: &str, payload: Value) -> Answer {
         let items = json!({"items": [{"queue": queue, "payload": payload}]});
         let answer = self.post("/api/v1/push", &items).await;
@@ -196,7 +196,7 @@ impl Server {
         })
     }
 
-    /// Until exactly so many are held.
+    /// Until exactly `count` requests are waiting.
     pub(crate) async fn until_waiting(&self, total: u64) {
         until(&format!("{total} waiting"), async || {
             let waits = self.get("/v1/waits?limit=1").await.json();
@@ -205,11 +205,11 @@ impl Server {
         .await;
     }
 
-    /// Until so many looks at the store for messages have been made since its start. A request is
-    /// among the waiting before its first look, so that it cannot miss anything; a test that needs
-    /// it parked waits for this too.
-    pub(crate) async fn until_looked(&self, times: u32) {
-        until(&format!("{times} looks at the store"), async || {
+    /// Until the server has checked its store for messages `times` times since its start. A request
+    /// is among the waiting before its first check, so that it cannot miss a wake; a test that
+    /// needs it parked waits for this too.
+    pub(crate) async fn until_store_checks(&self, times: u32) {
+        until(&format!("{times} checks of the store"), async || {
             let metrics = Metrics::parse(&self.get("/metrics").await.text());
             // PostgreSQL counts the checks of a batch when it has ended. On SQLite each check is a
             // statement, counted when it begins; a later write waits for its end.

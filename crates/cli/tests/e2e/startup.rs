@@ -1,4 +1,4 @@
-//! Starting: what is refused, in which words, and what is never shown.
+//! Starts that are refused: the texts of the refusals, without secrets.
 
 use std::{fs, net::TcpListener};
 
@@ -11,7 +11,7 @@ use crate::{
 const TOKEN: &str = "correct-horse-battery";
 
 #[tokio::test]
-async fn an_open_address_without_authentication_is_refused_with_both_ways_out() {
+async fn a_public_address_without_authentication_is_refused_with_both_remedies() {
     let log = Serve::new(&["--listen", "0.0.0.0:0"]).refused().await;
     insta::assert_snapshot!(log, @r#"
     wakeline: 1 mistake in the configuration:
@@ -20,7 +20,7 @@ async fn an_open_address_without_authentication_is_refused_with_both_ways_out() 
 }
 
 #[tokio::test]
-async fn an_open_address_is_allowed_when_told_so_and_says_what_that_means() {
+async fn a_public_address_with_insecure_is_served_with_a_warning() {
     let fixture = Fixture::sqlite();
     let flags = ["--listen", "0.0.0.0:0", "--insecure"];
     let server = fixture.serve().flags(&flags).start().await;
@@ -71,7 +71,7 @@ async fn with_a_token_only_the_probes_are_open() {
 }
 
 #[tokio::test]
-async fn all_mistakes_of_a_configuration_are_told_at_once() {
+async fn all_mistakes_of_a_configuration_are_reported_at_once() {
     let fixture = Fixture::sqlite();
     let file = fixture.data().join("wakeline.toml");
     fs::write(
@@ -146,8 +146,8 @@ async fn a_second_server_on_the_same_data_is_refused() {
 
 #[tokio::test]
 async fn a_port_in_use_is_refused_with_its_address() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     let log = Fixture::sqlite()
         .serve()
         .flags(&["--listen", &address])
@@ -158,7 +158,7 @@ async fn a_port_in_use_is_refused_with_its_address() {
 }
 
 #[tokio::test]
-async fn a_postgres_that_is_not_there_is_named_without_its_password() {
+async fn an_unreachable_postgres_is_named_without_its_password() {
     let port = wakeline_testbed::free_port().unwrap();
     let url = format!("postgres://user:hidden@127.0.0.1:{port}/db");
     let log = Fixture::postgres_at(url).serve().refused().await;
@@ -168,7 +168,7 @@ async fn a_postgres_that_is_not_there_is_named_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_postgres_that_refuses_the_database_is_told_in_its_words() {
+async fn an_unknown_database_is_reported_in_the_words_of_postgres() {
     let fixture = Fixture::postgres().await;
     let (server, _) = fixture.postgres_url().rsplit_once('/').unwrap();
     let log = Fixture::postgres_at(format!("{server}/no_such_database"))
@@ -231,7 +231,7 @@ fn the_help_is_short() {
 
     Each setting is also an environment variable (http.max_body is WAKELINE_HTTP_MAX_BODY) and a key of the file. docs/configuration.md lists them.
     "#);
-    // The long one has every setting.
+    // The long help has every setting.
     let long = help(&["serve", "--help"]);
     for flag in [
         "--http-max-body",

@@ -1,11 +1,11 @@
-//! What systemd is told, on a socket of the test.
+//! The messages that the server sends to systemd, on a socket of the test.
 
 use std::os::unix::net::UnixDatagram;
 
 use crate::{fixture::Fixture, server::PATIENCE};
 
 #[tokio::test]
-async fn systemd_hears_when_it_listens_and_when_it_stops() {
+async fn systemd_is_notified_when_the_server_is_ready_and_when_it_stops() {
     let fixture = Fixture::sqlite();
     let path = fixture.data().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP as a test needs it: one connection in its hand, and the whole answer.
+//! HTTP for tests: one connection that the test controls, and the whole answer.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -76,7 +76,7 @@ impl Line {
         }
     }
 
-    /// With prior knowledge: nothing is asked or upgraded.
+    /// HTTP/2 with prior knowledge: no upgrade is negotiated.
     pub(crate) async fn http2(address: SocketAddr) -> Self {
         let stream = connect(address).await;
         let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -154,13 +154,13 @@ impl Answer {
         }
     }
 
-    /// Empty if it is not there.
+    /// The header's value, empty if the answer has no such header.
     pub(crate) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |value| value.to_str().expect("a text"))
     }
 
-    /// The body as a problem, which it must be in every respect.
+    /// The body as a problem; fails if it is no valid problem document.
     pub(crate) fn problem(&self) -> Value {
         let about = format!("{} {}", self.status, self.text());
         assert_eq!(
@@ -186,7 +186,8 @@ impl Answer {
     }
 }
 
-/// Sends `bytes` as they are and reads one answer, or until the server closes. For what no HTTP library sends.
+/// Sends `bytes` unchanged and reads one answer, or until the server closes. For requests that no
+/// HTTP library sends.
 pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Answer {
     let stream = TcpStream::connect(address).await.expect("a connection");
     let (mut reading, mut writing) = stream.into_split();
@@ -223,7 +224,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     length.is_ok_and(|length: usize| answer.body.len() >= length)
 }
 
-/// The same as most clients do it: everything is sent before they look for an answer.
+/// Like [`raw`], but everything is sent before the answer is read, as most clients do.
 pub(crate) async fn raw_sent_first(address: SocketAddr, bytes: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let exchange = async {

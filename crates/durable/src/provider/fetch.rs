@@ -89,7 +89,7 @@ impl PostgresProvider {
         let versions = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
             None => None,
             Some(Some(range)) => Some((packed(&range.min), packed(&range.max))),
-            // It supports no version at all.
+            // The dispatcher supports no version at all.
             Some(None) => return Ok(None),
         };
         let inner = &self.inner;
@@ -186,7 +186,7 @@ impl PostgresProvider {
             let cached = version.and_then(|version| inner.cache.get(&leased.instance, version));
             match cached {
                 Some(events) => Ok(events),
-                // It was evicted: only then is it read by a statement of its own.
+                // The history was evicted: only then is it read by a statement of its own.
                 None => match self
                     .history("fetch_orchestration_item", &leased.instance)
                     .await

@@ -38,7 +38,7 @@ impl<K: std::fmt::Display> std::fmt::Display for Token<K> {
 /// The history that was fetched with a leased instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchedHistory {
-    /// It could not be read, or the lease is on an activity.
+    /// The history could not be read, or the lease is on an activity.
     Unknown,
     /// The instance has no history yet.
     New,

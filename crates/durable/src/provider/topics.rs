@@ -21,7 +21,7 @@ pub(crate) struct Topics {
     schema: String,
 }
 
-/// What decides which workers can fetch an activity.
+/// The properties of an activity that decide which workers can fetch it.
 #[derive(Clone, Debug)]
 pub(crate) struct ActivityKind {
     pub(crate) tag: String,

@@ -20,10 +20,10 @@ impl PostgresProvider {
         bus::flush(&self.inner.shared.bus, timeout).await;
     }
 
-    /// Returns the status of an orchestration as soon as it has ended, in whatever process, or
-    /// [`ClientError::Timeout`] after `timeout`. It is woken, where `Client::wait_for_orchestration`
-    /// polls. It also waits for an instance that does not exist yet. Dropping the future ends the
-    /// wait and nothing else.
+    /// Returns the status of an orchestration as soon as it has ended, in any process, or
+    /// [`ClientError::Timeout`] after `timeout`. It is woken, where
+    /// `Client::wait_for_orchestration` polls. It also waits for an instance that does not exist
+    /// yet. Dropping the future ends the wait and nothing else.
     pub async fn wait_for_orchestration(
         &self,
         instance: &str,

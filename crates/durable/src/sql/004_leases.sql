@@ -28,7 +28,7 @@ BEGIN
     RETURN QUERY SELECT (extract(epoch FROM m.ready_at - v_now) * 1e6)::bigint
     FROM @schema@.mailbox m WHERE m.instance = p_instance AND m.ready_at < 'infinity';
     IF NOT FOUND THEN
-        -- It has no messages.
+        -- The instance has no messages.
         ready_us := 9223372036854775807;
         RETURN NEXT;
     END IF;

@@ -61,7 +61,7 @@ DECLARE
     v_completed bigint;
     v_failed bigint;
 BEGIN
-    -- From here on nobody can fetch them or send to them; their leases end.
+    -- From here on the instances cannot be fetched or sent to; their leases end.
     PERFORM FROM @schema@.mailbox m WHERE m.instance = ANY (p_ids) ORDER BY m.instance FOR NO KEY UPDATE;
     PERFORM FROM @schema@.instance i WHERE i.id = ANY (p_ids) ORDER BY i.id FOR NO KEY UPDATE;
     IF NOT p_force THEN

@@ -259,7 +259,7 @@ impl<'a> Columns<'a> {
 pub(crate) struct ChangeResult {
     /// Whether the lease was held; always for a change that needs none.
     pub(crate) is_held: bool,
-    /// Those of the whole batch: its statement counts them together.
+    /// The counts of the whole batch: its statement counts them together.
     pub(crate) wakes: Wakes,
 }
 

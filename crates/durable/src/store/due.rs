@@ -66,7 +66,7 @@ fn by_schema(waiting: Vec<WaitedKey>) -> BTreeMap<String, SchemaWaiters> {
 
 impl Fallback {
     /// One statement for all schemas. If the database refuses it, one for each: a schema that was
-    /// dropped while somebody waits in it must not keep the others from an answer.
+    /// dropped while a caller waits in it must not keep the others from an answer.
     async fn query_all(&self, waiting: Vec<WaitedKey>) -> Result<Vec<DueWake>, Error> {
         let schemas = by_schema(waiting);
         let refused = match self.query(&schemas).await {

@@ -10,7 +10,7 @@ use crate::provider::cache::HistoryVersion;
 #[derive(Clone, Debug)]
 pub(crate) struct HistoryRead {
     pub(crate) instance: String,
-    /// What the caller has cached.
+    /// The part of the history that the caller has cached.
     pub(crate) cached: Option<HistoryVersion>,
     /// Without, only the custom status is read.
     pub(crate) with_history: bool,

@@ -59,7 +59,7 @@ async fn attempts<T>(waiting: JoinHandle<(T, String, u32)>, delay: Duration, beg
 const RELEASES: [(Option<Duration>, bool, u32); 2] = [(None, false, 2), (Some(SHORT), true, 1)];
 
 #[tokio::test]
-async fn an_orchestration_that_is_released_at_once_or_after_a_delay() {
+async fn a_released_orchestration_wakes_a_dispatcher_at_once_or_after_its_delay() {
     for (delay, ignore_attempt, expected) in RELEASES {
         let processes = Processes::new().await;
         let token = processes.lease_instance(LONG).await;
@@ -74,7 +74,7 @@ async fn an_orchestration_that_is_released_at_once_or_after_a_delay() {
 }
 
 #[tokio::test]
-async fn an_activity_that_is_released_at_once_or_after_a_delay() {
+async fn a_released_activity_wakes_a_worker_at_once_or_after_its_delay() {
     for (delay, ignore_attempt, expected) in RELEASES {
         let processes = Processes::new().await;
         let token = processes.lease_activity(LONG).await;
@@ -89,7 +89,7 @@ async fn an_activity_that_is_released_at_once_or_after_a_delay() {
 }
 
 #[tokio::test]
-async fn items_whose_holder_never_came_back() {
+async fn items_of_a_vanished_holder_are_fetched_after_their_lease() {
     let processes = Processes::new().await;
     processes.lease_instance(SHORT).await;
     let (item, _, attempts) = fetch(&processes.waiter, LONG).await;
@@ -106,7 +106,7 @@ async fn items_whose_holder_never_came_back() {
 /// One dispatcher waits in each process. The faster one never comes back, and the other, which was
 /// woken in vain, gets the item then.
 #[tokio::test]
-async fn a_lease_of_another_process_that_expires_while_a_dispatcher_waits() {
+async fn an_expired_lease_of_another_process_wakes_a_waiting_dispatcher() {
     let processes = Processes::new().await;
     let holder = &processes.holder;
     let one = parked(holder, fetch(holder, SHORT)).await;
@@ -126,7 +126,7 @@ async fn a_lease_of_another_process_that_expires_while_a_dispatcher_waits() {
 
 /// The holder's own process wakes its other dispatchers too.
 #[tokio::test]
-async fn a_lease_of_this_process_that_expires() {
+async fn an_expired_lease_of_its_own_process_wakes_a_waiting_dispatcher() {
     let processes = Processes::new().await;
     let provider = &processes.waiter;
     let first = processes.dispatcher(SHORT).await;
@@ -143,7 +143,7 @@ async fn a_lease_of_this_process_that_expires() {
 }
 
 #[tokio::test]
-async fn a_lease_that_was_renewed_and_then_expires() {
+async fn a_renewed_lease_wakes_a_dispatcher_when_it_expires() {
     let processes = Processes::new().await;
     let token = processes.lease_activity(SHORT).await;
     let waiting = processes.worker(LONG).await;
@@ -154,7 +154,7 @@ async fn a_lease_that_was_renewed_and_then_expires() {
 }
 
 #[tokio::test]
-async fn an_activity_of_a_session_that_expires() {
+async fn an_expired_session_wakes_a_worker_for_its_activities() {
     let processes = Processes::new().await;
     let (holder, waiter) = (&processes.holder, &processes.waiter);
     schedule(holder, tagged("a", 2, Some("s"), None)).await;
@@ -170,7 +170,7 @@ async fn an_activity_of_a_session_that_expires() {
 
 /// A message for an instance that another process has leased waits for the end of its turn.
 #[tokio::test]
-async fn an_instance_whose_turn_in_another_process_has_ended() {
+async fn the_end_of_a_turn_in_another_process_wakes_a_dispatcher_for_its_next_message() {
     let processes = Processes::new().await;
     let token = processes.lease_instance(LONG).await;
     let waiting = processes.dispatcher(LONG).await;
@@ -225,7 +225,7 @@ async fn eight_activities_wake_eight_workers() {
 
 /// A fetch is dropped while its answer is under way: the item need not wait for its lease to expire.
 #[tokio::test]
-async fn an_item_whose_fetch_was_dropped_is_no_attempt() {
+async fn a_dropped_fetch_does_not_count_as_an_attempt() {
     let processes = Processes::new().await;
     let (fixture, holder) = (&processes.fixture, &processes.holder);
     // Makes all connections before answers are paused.

@@ -102,7 +102,7 @@ async fn two_processes_in_turn_see_the_whole_history() {
 }
 
 #[tokio::test]
-async fn an_edit_by_hand_is_seen() {
+async fn a_history_edited_by_hand_is_read_again() {
     let (fixture, provider) = Fixture::with_provider().await;
     begin(&provider, "a").await;
     turn(&provider, "a", 2).await;
@@ -133,7 +133,7 @@ async fn an_edit_by_hand_is_seen() {
 }
 
 #[tokio::test]
-async fn another_instance_of_the_same_name_is_another() {
+async fn an_instance_created_again_does_not_get_the_cached_history() {
     let fixture = Fixture::new().await;
     let (one, other) = (fixture.proxied().await, fixture.direct().await);
     begin(&one, "a").await;

@@ -16,7 +16,7 @@ const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND query LIKE 'LISTEN%'";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listening_connection_that_is_cut_again_and_again() {
+async fn work_goes_on_while_the_listening_connection_is_cut_repeatedly() {
     const MANY: usize = 40;
     let fixture = Fixture::new().await;
     // Two processes that need each other: one runs orchestrations only, the other activities.
@@ -47,7 +47,7 @@ async fn a_listening_connection_that_is_cut_again_and_again() {
 
 /// An item that is written while the connection is cut is found by the recheck after the reconnect.
 #[tokio::test]
-async fn items_that_were_written_while_the_connection_was_cut() {
+async fn items_written_while_the_connection_is_cut_are_found() {
     let fixture = Fixture::new().await;
     let provider = fixture.proxied_with(with_fallback(NEVER)).await;
     let other = fixture.direct().await;
@@ -67,7 +67,7 @@ async fn items_that_were_written_while_the_connection_was_cut() {
 
 /// Every connection of a process at once, while it waits.
 #[tokio::test]
-async fn all_connections_are_cut() {
+async fn an_item_is_found_after_all_connections_were_cut() {
     let fixture = Fixture::new().await;
     let provider = fixture.proxied_with(with_fallback(NEVER)).await;
     let other = fixture.direct().await;

@@ -13,7 +13,7 @@ use crate::fixture::*;
 
 /// After a fetch that is empty too early the runtime sleeps for the rest of its shortest interval.
 #[tokio::test]
-async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
+async fn a_fetch_returns_empty_only_at_its_poll_timeout_even_after_a_vain_wake() {
     let (fixture, provider) = Fixture::with_provider().await;
     begin_pinned(&provider, "a", 1).await;
     fixture.until_live(&provider).await;
@@ -43,7 +43,7 @@ async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
 }
 
 #[tokio::test]
-async fn a_dispatcher_that_returns_asks_nothing_while_nothing_has_changed() {
+async fn a_repeated_fetch_sends_no_statement_while_nothing_changed() {
     const BRIEF: Duration = Duration::from_millis(20);
     let (fixture, provider, other) = Fixture::live_pair().await;
     let fetch_work = async || {
@@ -68,7 +68,7 @@ async fn a_dispatcher_that_returns_asks_nothing_while_nothing_has_changed() {
 
 /// A dispatcher that returns after an item was due finds it, although no wake was published.
 #[tokio::test]
-async fn a_dispatcher_that_returns_after_an_item_was_due_asks() {
+async fn a_repeated_fetch_reads_the_store_after_an_item_became_due() {
     const BRIEF: Duration = Duration::from_millis(20);
     let (fixture, provider) = Fixture::with_provider().await;
     begin(&provider, "a").await;

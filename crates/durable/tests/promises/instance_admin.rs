@@ -1,4 +1,5 @@
-//! What an operator changes without a runtime, and the runtimes of other processes.
+//! Changes that an operator makes without a runtime, and their effect on runtimes of other
+//! processes.
 
 use std::sync::Arc;
 

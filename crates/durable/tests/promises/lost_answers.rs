@@ -14,7 +14,7 @@ const MESSAGES: &str = "SELECT count(*) FROM @schema@.message";
 const ACTIVITIES: &str = "SELECT count(*) FROM @schema@.activity";
 const EVENTS: &str = "SELECT count(*) FROM @schema@.event";
 
-async fn a_turn(loses: Loss, times: u32) {
+async fn assert_lost_turn_takes_effect_once(loses: Loss, times: u32) {
     let (fixture, provider) = Fixture::live().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
@@ -49,22 +49,22 @@ async fn a_turn(loses: Loss, times: u32) {
 }
 
 #[tokio::test]
-async fn a_turn_whose_answer_is_lost() {
-    a_turn(Answer, 1).await;
+async fn a_turn_whose_answer_is_lost_takes_effect_once() {
+    assert_lost_turn_takes_effect_once(Answer, 1).await;
 }
 
 #[tokio::test]
-async fn a_turn_whose_answer_is_lost_again_and_again() {
-    a_turn(Answer, 3).await;
+async fn a_turn_whose_answer_is_lost_repeatedly_takes_effect_once() {
+    assert_lost_turn_takes_effect_once(Answer, 3).await;
 }
 
 #[tokio::test]
-async fn a_turn_that_is_lost() {
-    a_turn(Request, 3).await;
+async fn a_turn_whose_request_is_lost_takes_effect_once() {
+    assert_lost_turn_takes_effect_once(Request, 3).await;
 }
 
 #[tokio::test]
-async fn the_end_of_an_activity() {
+async fn the_lost_end_of_an_activity_is_repeated_once() {
     for loses in [Answer, Request] {
         let (fixture, provider) = Fixture::live().await;
         begin(&provider, "a").await;
@@ -111,7 +111,7 @@ async fn an_event_is_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn an_activity_that_is_scheduled() {
+async fn an_activity_whose_schedule_request_is_lost_is_scheduled_once() {
     let (fixture, provider) = Fixture::live().await;
     let waiting = fixture
         .parked(&provider, fetch_activity(&provider, LONG))
@@ -124,7 +124,7 @@ async fn an_activity_that_is_scheduled() {
 
 /// The answer to a release is lost: a waiter is woken all the same.
 #[tokio::test]
-async fn an_item_that_is_released() {
+async fn a_release_whose_answer_is_lost_wakes_a_waiter() {
     let (fixture, provider) = Fixture::live().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
@@ -148,7 +148,7 @@ async fn an_item_that_is_released() {
 
 /// The answer to a fetch is lost: the item goes to a waiter when its lease expires.
 #[tokio::test]
-async fn an_item_that_is_fetched() {
+async fn an_item_whose_fetch_answer_is_lost_is_fetched_after_its_lease() {
     const LEASE: Duration = Duration::from_secs(1);
     let (fixture, provider) = Fixture::live().await;
     fixture.proxy.lose("fetch_instances", Answer, 1);
@@ -167,7 +167,7 @@ async fn an_item_that_is_fetched() {
 }
 
 #[tokio::test]
-async fn a_read_is_repeated() {
+async fn a_read_whose_answer_is_lost_is_repeated() {
     let (fixture, provider) = Fixture::live().await;
     begin(&provider, "a").await;
     for loses in [Answer, Request] {
@@ -182,7 +182,7 @@ async fn a_read_is_repeated() {
 
 /// The answer to a renewal is lost: the lease is held for as long as was asked.
 #[tokio::test]
-async fn a_lease_that_is_renewed() {
+async fn a_renewal_whose_answer_is_lost_holds_the_lease() {
     let (fixture, provider) = Fixture::live().await;
     schedule(&provider, activity("a", 2)).await;
     let (_, token, _) = fetch_activity(&provider, POLL).await;

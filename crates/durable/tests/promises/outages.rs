@@ -16,7 +16,7 @@ const MANY: usize = 100;
 const WITHIN: Duration = Duration::from_secs(120);
 
 /// With short leases: an item whose connection was lost is fetched again when its lease expires.
-fn soon() -> RuntimeOptions {
+fn short_leases() -> RuntimeOptions {
     RuntimeOptions {
         orchestration_concurrency: 4,
         worker_concurrency: 4,
@@ -27,11 +27,11 @@ fn soon() -> RuntimeOptions {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn backends_that_are_killed_again_and_again() {
+async fn no_orchestration_fails_when_backends_are_killed_repeatedly() {
     let server = Postgres::start().expect("a server");
     let fixture = Fixture::on(&server.url()).await;
     let provider = fixture.direct().await;
-    let runtime = TestRuntime::start(&provider, soon()).await;
+    let runtime = TestRuntime::start(&provider, short_leases()).await;
     let url = fixture.database.url();
     let starting = provider.clone();
     let starting = tokio::spawn(async move { start_sums(&starting, 0..MANY).await });
@@ -52,11 +52,11 @@ async fn backends_that_are_killed_again_and_again() {
     runtime.end().await;
 }
 
-async fn restarted(end: fn(&mut Postgres) -> anyhow::Result<()>) {
+async fn no_orchestration_fails_across(end: fn(&mut Postgres) -> anyhow::Result<()>) {
     let mut server = Postgres::start().expect("a server");
     let fixture = Fixture::on(&server.url()).await;
     let provider = fixture.direct().await;
-    let runtime = TestRuntime::start(&provider, soon()).await;
+    let runtime = TestRuntime::start(&provider, short_leases()).await;
     // Some may be done when the server ends; others are sent while it is gone.
     start_sums(&provider, 0..MANY / 2).await;
     for sent in [MANY / 2..MANY * 3 / 4, MANY * 3 / 4..MANY] {
@@ -73,14 +73,14 @@ async fn restarted(end: fn(&mut Postgres) -> anyhow::Result<()>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart() {
-    restarted(Postgres::stop).await;
+async fn no_orchestration_fails_across_a_restart_of_postgres() {
+    no_orchestration_fails_across(Postgres::stop).await;
 }
 
 /// Loses the commits that did not wait for the disk, which are leases.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash() {
-    restarted(Postgres::crash).await;
+async fn no_orchestration_fails_across_a_crash_of_postgres() {
+    no_orchestration_fails_across(Postgres::crash).await;
 }
 
 /// Longer than the runtime's own patience: the acknowledgement waits for the server.
@@ -104,7 +104,7 @@ async fn an_acknowledgement_outlasts_an_outage() {
 }
 
 #[tokio::test]
-async fn a_client_waits_no_longer_than_it_wants_to() {
+async fn a_client_waits_no_longer_than_its_timeout() {
     let server = Postgres::start().expect("a server");
     let fixture = Fixture::on(&server.url()).await;
     let provider = fixture.proxied().await;
@@ -123,7 +123,7 @@ async fn a_client_waits_no_longer_than_it_wants_to() {
 
 /// The database refuses now what it may accept later: none of these errors is permanent.
 #[tokio::test]
-async fn every_trouble_of_the_database_itself_is_a_retryable_error() {
+async fn every_failure_of_the_database_itself_is_a_retryable_error() {
     let server = Postgres::start().expect("a server");
     let fixture = Fixture::on(&server.url()).await;
     let brief = wakeline_durable::Options {

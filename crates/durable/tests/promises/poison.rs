@@ -32,7 +32,7 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, ProviderError>, field: &str)
 }
 
 #[tokio::test]
-async fn a_nul_in_a_payload_goes_all_the_way() {
+async fn a_nul_in_a_payload_is_delivered_unchanged() {
     const STRANGE: &str = "before\0after \u{1F980} \"\\";
     let (fixture, provider) = Fixture::with_provider().await;
     let runtime = TestRuntime::start(&provider, RuntimeOptions::default()).await;

@@ -20,7 +20,7 @@ const TLS_REQUEST: (usize, [u8; 4]) = (8, 80_877_103_u32.to_be_bytes());
 /// The end of an answer outside of a transaction: `ReadyForQuery`.
 const READY: [u8; 6] = [b'Z', 0, 0, 0, 5, b'I'];
 
-/// What the proxy loses of a statement.
+/// The part of a statement that the proxy loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// The server does not get the statement.

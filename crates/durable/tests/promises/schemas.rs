@@ -14,7 +14,7 @@ fn of_schema(schema: &str) -> Options {
     }
 }
 
-/// The number of connections to the test's database, without the one that asks.
+/// The number of connections to the test's database, without the counting one.
 async fn sessions(fixture: &Fixture, which: &str) -> i64 {
     fixture
         .number(&format!(
@@ -25,7 +25,7 @@ async fn sessions(fixture: &Fixture, which: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn schemas_are_apart_and_share_one_listening_line() {
+async fn two_schemas_are_separate_and_share_one_listening_connection() {
     let fixture = Fixture::new().await;
     let mut providers = Vec::new();
     for schema in ["wakeline", "second", "third"] {
@@ -62,7 +62,7 @@ async fn schemas_are_apart_and_share_one_listening_line() {
 }
 
 #[tokio::test]
-async fn a_provider_dropped_while_somebody_waits_closes_its_connections() {
+async fn a_provider_dropped_while_a_dispatcher_waits_closes_its_connections() {
     let fixture = Fixture::new().await;
     let provider = fixture.direct().await;
     let waiting = parked(&provider, fetch(&provider, LONG)).await;
@@ -76,7 +76,7 @@ async fn a_provider_dropped_while_somebody_waits_closes_its_connections() {
 }
 
 #[tokio::test]
-async fn a_schema_that_may_only_be_verified_is_not_made() {
+async fn a_schema_opened_for_verification_only_is_not_created() {
     let fixture = Fixture::new().await;
     let url = fixture.database.url();
     let verify = || Options {
@@ -132,7 +132,7 @@ async fn any_name_that_postgresql_allows_is_a_schema() {
 
 /// PostgreSQL would truncate the name, so that two schemas could be one.
 #[tokio::test]
-async fn a_name_that_would_be_cut_is_refused() {
+async fn a_schema_name_that_postgres_would_truncate_is_refused() {
     let fixture = Fixture::new().await;
     for name in ["x".repeat(64), String::new(), "a\0b".into()] {
         let opened =
@@ -142,7 +142,7 @@ async fn a_name_that_would_be_cut_is_refused() {
 }
 
 #[tokio::test]
-async fn a_failure_to_connect_says_why() {
+async fn a_failure_to_connect_names_its_cause() {
     let opened = async |url: &str| -> String {
         let options = Options {
             connect_timeout: Duration::from_secs(5),

@@ -15,7 +15,7 @@ use crate::{
 
 /// Tells this test, run in another process, that it is the process to kill.
 const DATABASE: &str = "WAKELINE_TEST_TAKEOVER";
-const NAME: &str = "takeover::a_process_that_is_killed";
+const NAME: &str = "takeover::another_process_finishes_the_work_of_a_killed_one";
 const MANY: usize = 60;
 
 fn options() -> RuntimeOptions {
@@ -53,7 +53,7 @@ impl Drop for ChildProcess {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_killed() {
+async fn another_process_finishes_the_work_of_a_killed_one() {
     if let Ok(url) = env::var(DATABASE) {
         let provider = provider(&url, crate::fixture::options()).await;
         let _runtime = TestRuntime::start(&provider, options()).await;

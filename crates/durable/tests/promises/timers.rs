@@ -47,7 +47,7 @@ async fn a_timer_set_by_another_process_wakes() {
 }
 
 #[tokio::test]
-async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten() {
+async fn timer_update_an_earlier_timer_wakes_first_and_the_later_one_still_wakes() {
     let (fixture, provider) = Fixture::with_provider().await;
     begin_all(&provider, &["far", "later", "soon"]).await;
     fixture.until_live(&provider).await;
@@ -68,7 +68,7 @@ async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten(
 }
 
 #[tokio::test]
-async fn an_earlier_timer_of_another_process_overtakes() {
+async fn an_earlier_timer_of_another_process_wakes_first() {
     let (fixture, provider) = Fixture::with_provider().await;
     let other = fixture.direct().await;
     begin_all(&provider, &["far", "soon"]).await;

@@ -34,7 +34,7 @@ async fn a_write_by_another_process_wakes() {
 }
 
 #[tokio::test]
-async fn trigger_creation_there_are_none() {
+async fn trigger_creation_the_schema_has_no_triggers() {
     let fixture = Fixture::new().await;
     let triggers = fixture
         .sql(
@@ -46,7 +46,7 @@ async fn trigger_creation_there_are_none() {
 }
 
 #[tokio::test]
-async fn notify_emission_never_inside_a_write() {
+async fn notify_emission_is_never_inside_a_write_transaction() {
     let fixture = Fixture::new().await;
     let in_functions =
         "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
@@ -98,7 +98,7 @@ async fn payload_parsing_a_notification_names_what_became_ready() {
 
 /// One dispatcher asks for each of four items, and perhaps a late one more. Dispatchers that ask at the
 /// same moment share a statement, so its size must be that of a single caller.
-fn one_asked_for_each(fixture: &Fixture, text: &str, before: usize) {
+fn assert_one_read_for_each(fixture: &Fixture, text: &str, before: usize) {
     let sizes = fixture.proxy.sizes(text);
     let alone = sizes.iter().min().expect("somebody asked");
     let shared = sizes[before..].iter().filter(|size| *size > alone);
@@ -108,7 +108,7 @@ fn one_asked_for_each(fixture: &Fixture, text: &str, before: usize) {
 }
 
 #[tokio::test]
-async fn competing_consumer_four_wait_one_asks() {
+async fn competing_consumer_each_item_costs_one_read() {
     let (fixture, provider) = Fixture::live().await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
@@ -125,11 +125,11 @@ async fn competing_consumer_four_wait_one_asks() {
     }
     instances.sort();
     assert_eq!(instances, ["1", "2", "3", "4"]);
-    one_asked_for_each(&fixture, "fetch_instances", before);
+    assert_one_read_for_each(&fixture, "fetch_instances", before);
 }
 
 #[tokio::test]
-async fn competing_workers_do_not_all_ask() {
+async fn competing_workers_each_item_costs_one_read() {
     let (fixture, provider) = Fixture::live().await;
     let mut waiting = Vec::new();
     for number in 0..4 {
@@ -147,7 +147,7 @@ async fn competing_workers_do_not_all_ask() {
     for one in waiting {
         one.await.expect("no panic");
     }
-    one_asked_for_each(&fixture, "fetch_activities", before);
+    assert_one_read_for_each(&fixture, "fetch_activities", before);
 }
 
 /// A write that publishes no wake.
@@ -168,7 +168,7 @@ async fn fallback_without_notify() {
 }
 
 #[tokio::test]
-async fn behind_a_pooler_that_loses_notifications_work_is_found_by_asking() {
+async fn behind_a_pooler_that_loses_notifications_work_is_found_by_polling() {
     let fixture = Fixture::new().await;
     let config: tokio_postgres::Config = fixture.database.url().parse().expect("a URL");
     let server = format!("127.0.0.1:{}", config.get_ports()[0]);

@@ -24,15 +24,17 @@ const WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn woken() {
-    a_successor_outlasts_a_node_that_does_not_know_it(Factory::woken().await).await;
+    a_successor_orchestration_survives_a_node_that_has_not_registered_it(Factory::woken().await)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn polling() {
-    a_successor_outlasts_a_node_that_does_not_know_it(Factory::polling().await).await;
+    a_successor_orchestration_survives_a_node_that_has_not_registered_it(Factory::polling().await)
+        .await;
 }
 
-async fn a_successor_outlasts_a_node_that_does_not_know_it(factory: Factory) {
+async fn a_successor_orchestration_survives_a_node_that_has_not_registered_it(factory: Factory) {
     let provider = factory.create_provider().await;
     continue_as_new(&*provider).await;
 

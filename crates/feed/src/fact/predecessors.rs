@@ -1,4 +1,4 @@
-//! What a fact has under its roles, and its JSON.
+//! The predecessors of a fact under its roles, and their JSON.
 
 use std::{cmp::Ordering, fmt::Display};
 

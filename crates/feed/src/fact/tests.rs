@@ -52,7 +52,7 @@ fn sorted<'a>(predecessors: &Value<'a>) -> Value<'a> {
 }
 
 #[test]
-fn the_golden_hashes_are_met() {
+fn facts_have_the_recorded_hashes_of_upstream() {
     let golden = json::parse(GOLDEN).unwrap();
     assert_eq!(list(&golden).len(), 17);
     for vector in list(&golden) {
@@ -122,7 +122,7 @@ fn hashes_are_in_the_order_of_their_texts() {
             Hash::of(&index.to_string()),
             Hash::of(&(index + 1).to_string()),
         );
-        // Also those that differ late.
+        // Also hashes that differ late.
         other.0[..index % 64].copy_from_slice(&one.0[..index % 64]);
         assert_eq!(
             one.compare_text(&other),
@@ -132,7 +132,7 @@ fn hashes_are_in_the_order_of_their_texts() {
 }
 
 #[test]
-fn what_is_no_fact_is_refused_by_name() {
+fn an_invalid_fact_is_refused_by_name() {
     let refused =
         |kind, predecessors, fields| fact(kind, predecessors, fields).unwrap_err().to_string();
     assert_eq!(refused("", "{}", "{}"), "the type name is empty");
@@ -191,7 +191,7 @@ fn what_is_no_fact_is_refused_by_name() {
 }
 
 #[test]
-fn what_was_loaded_is_written_as_upstream_writes_it() {
+fn loaded_facts_are_written_as_upstream_writes_them() {
     let login = json::parse(LOGIN).unwrap();
     let body = member(&login, "load").as_str().unwrap();
     let facts = read_facts(body.as_bytes(), 10).unwrap();
@@ -217,7 +217,7 @@ fn the_users_fact_is_written_as_upstream_writes_it() {
 }
 
 #[test]
-fn a_wrong_hash_is_told_from_a_wrong_shape() {
+fn a_wrong_hash_is_another_error_than_a_wrong_shape() {
     let body = r#"{"facts":[{"type":"A","hash":"x","predecessors":{},"fields":{}}]}"#;
     let Err(BodyError::WrongHash {
         index,
@@ -260,7 +260,7 @@ fn a_wrong_hash_is_told_from_a_wrong_shape() {
 }
 
 #[test]
-fn a_reference_to_what_cannot_be_is_left_out() {
+fn a_reference_with_an_impossible_hash_is_left_out() {
     let known = reference("A", "");
     let mut out = String::new();
     known.write(&mut out);

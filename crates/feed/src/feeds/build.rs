@@ -9,7 +9,7 @@ use crate::specification::{
 };
 
 /// The feeds of a specification as upstream cuts it, most of which have some of its givens only.
-/// What follows from the givens alone is in no feed: a client has it with them.
+/// A fact that follows from the givens alone is in no feed: a client has it with them.
 pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooManyFeeds> {
     let specification = specification.distinct();
     let mut builder = Builder {
@@ -85,8 +85,8 @@ impl Builder {
         Ok(())
     }
 
-    /// What proves that the condition does not hold. Where that is itself a negation of a negation,
-    /// it brings a fact back, and what is collected from that fact with it.
+    /// The facts that prove that the condition does not hold. Where that is itself a negation of a
+    /// negation, it brings a fact back, and what is collected from that fact with it.
     fn negation(
         &mut self,
         tuple: &Tuple,

@@ -11,7 +11,7 @@ pub(super) struct BuildContext<'a> {
     pub(super) projection: &'a Projection,
     /// Around them.
     pub(super) negations: usize,
-    /// What comes after the match, outside of negations, that they are in.
+    /// The matches after the match that they are in, outside of negations.
     pub(super) rest: Option<&'a FollowingMatches<'a>>,
 }
 

@@ -55,7 +55,7 @@ fn every_walk(specification: &Specification) -> Result<Vec<Specification>, TooMa
 #[derive(Clone)]
 struct RestoredRow {
     tuple: Tuple,
-    /// It has what brings back.
+    /// The condition has a restoring negation.
     is_restored: bool,
     /// And something behind it.
     has_more: bool,

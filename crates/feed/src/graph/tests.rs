@@ -68,7 +68,7 @@ fn the_graphs_of_a_real_session_are_read_and_written_to_the_byte() {
 }
 
 #[test]
-fn a_graph_that_node_wrote_has_the_facts_it_was_written_from() {
+fn a_graph_written_by_node_is_read_as_its_facts() {
     let vectors = json::parse(VECTORS).unwrap();
     let Some(Value::Array(facts)) = vectors.as_object().unwrap().get("facts") else {
         panic!("no facts");
@@ -110,7 +110,7 @@ fn line_ends_and_blank_lines_do_not_matter() {
 }
 
 #[test]
-fn a_fact_is_given_out_as_soon_as_its_block_ends() {
+fn a_fact_is_returned_as_soon_as_its_block_ends() {
     let mut reader = Reader::new(Limits::DEFAULT);
     let mut envelopes = Vec::new();
     reader.push(b"\"A\"\n{}\n{}\n", &mut envelopes).unwrap();
@@ -130,7 +130,7 @@ fn a_duplicate_has_an_index_of_its_own_and_is_written_once() {
 }
 
 #[test]
-fn what_is_no_graph_is_refused_at_its_line() {
+fn an_invalid_graph_is_refused_with_its_line() {
     const TYPE: &str = "a type as a JSON string, or PK and the number of a key";
     const ROLES: &str = "an object of roles and indexes of facts";
     assert_eq!(
@@ -184,7 +184,7 @@ fn what_is_no_graph_is_refused_at_its_line() {
 }
 
 #[test]
-fn a_predecessor_must_come_before() {
+fn a_predecessor_must_come_before_its_successors() {
     let refused = |index: &str| {
         refused(&format!(
             "\"A\"\n{{}}\n{{}}\n\n\"B\"\n{{\"a\":{index}}}\n{{}}\n\n"
@@ -218,7 +218,7 @@ fn a_predecessor_must_come_before() {
 }
 
 #[test]
-fn a_graph_ends_at_its_limits() {
+fn a_graph_over_a_limit_is_refused() {
     let limits = Limits {
         line: 20,
         facts: 2,
@@ -314,7 +314,7 @@ fn envelopes() -> impl Strategy<Value = Vec<Envelope>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_in_any_chunks(envelopes in envelopes(), cuts: Vec<prop::sample::Index>) {
+    fn a_written_graph_is_read_back_in_any_chunks(envelopes in envelopes(), cuts: Vec<prop::sample::Index>) {
         let text = write(&envelopes);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.extend([0, text.len()]);

@@ -1,4 +1,4 @@
-//! What the caller wants to have.
+//! The media type that the caller prefers.
 
 use http::{HeaderMap, header};
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 pub(super) fn preferred<'a>(headers: &HeaderMap, offered: &[&'a str]) -> Option<&'a str> {
     let mut best: Option<(&'a str, f32)> = None;
     for offer in offered {
-        // What names a type exactly counts before what names its family.
+        // An exact type takes precedence over a family such as `text/*`.
         let judged = ranges(headers)
             .filter_map(|(range, quality)| Some((fits(range, offer)?, quality)))
             .max_by_key(|(exactness, _)| *exactness);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_that_is_offered_is_chosen() {
+    fn the_preferred_media_type_of_the_client_is_chosen() {
         assert_eq!(choose("application/json"), Some("application/json"));
         assert_eq!(
             choose("text/plain;q=0.5, application/json"),

@@ -83,7 +83,7 @@ async fn read_graph(door: &Door, mut chunks: BodyChunks) -> Result<Vec<Envelope>
 
 /// Loads facts with all their predecessors.
 ///
-/// What is not known is left out.
+/// Facts that are not stored are left out.
 #[utoipa::path(
     post, path = "/jinaga/load", tag = "feed",
     request_body(content = Object, description = "`{\"references\":[{\"type\":…,\"hash\":…}]}`"),

@@ -16,7 +16,7 @@ pub(super) const PATHS: [&str; 7] = [
     "/feeds/{hash}",
 ];
 
-/// What a route takes. Clients decide by it how they save.
+/// The media types that a route accepts. Clients choose by it how they save.
 pub(super) async fn options(uri: Uri) -> Response {
     let route = uri.path().strip_prefix(super::PREFIX).unwrap_or_default();
     let (methods, sent, posted) = match route {

@@ -238,7 +238,7 @@ mod tests {
 
     /// Of three roles with thousands of predecessors each, only the watched givens are compared.
     #[test]
-    fn predecessors_do_not_multiply() {
+    fn predecessors_of_several_roles_are_not_combined() {
         let roles: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
         let under = |role: &Arc<str>| {
             (0..MANY).map({

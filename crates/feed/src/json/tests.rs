@@ -55,7 +55,7 @@ fn keys_are_in_the_order_of_javascript() {
 }
 
 #[test]
-fn what_needs_two_units_comes_before_the_last_of_one() {
+fn surrogate_pairs_sort_before_the_last_single_units() {
     assert!(compare("\u{10000}", "\u{E000}").is_lt());
     assert!(compare("a\u{FFFF}", "a\u{10FFFF}").is_gt());
     assert!(compare("\u{D7FF}", "\u{10000}").is_lt());
@@ -80,7 +80,7 @@ fn a_lone_surrogate_survives() {
 }
 
 #[test]
-fn of_two_members_with_one_key_the_last_counts() {
+fn the_last_of_two_members_with_one_key_is_kept() {
     assert_eq!(
         canonical(r#"{"a":1,"b":2,"\u0061":3,"a":4}"#),
         r#"{"a":4,"b":2}"#
@@ -88,7 +88,7 @@ fn of_two_members_with_one_key_the_last_counts() {
 }
 
 #[test]
-fn white_space_goes_and_escapes_become_what_javascript_writes() {
+fn white_space_is_dropped_and_escapes_are_written_as_javascript_does() {
     assert_eq!(
         canonical(
             " { \"b\" : [ 1 , true , null ] ,\r\n\t\"a\" : \"\\/\\u00e9\\u001F\\u007f\\b\" } "
@@ -98,7 +98,7 @@ fn white_space_goes_and_escapes_become_what_javascript_writes() {
 }
 
 #[test]
-fn what_is_not_json_is_refused_where_it_is_wrong() {
+fn invalid_json_is_refused_with_the_position() {
     assert_eq!(problem(""), (Problem::Ends("a JSON value"), 0));
     assert_eq!(
         problem("{\"a\":1,}"),
@@ -132,7 +132,7 @@ fn what_is_not_json_is_refused_where_it_is_wrong() {
 }
 
 #[test]
-fn nesting_ends_at_the_limit() {
+fn nesting_over_the_limit_is_refused() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(parse(&nested(64)).is_ok());
     assert_eq!(
@@ -146,7 +146,7 @@ fn nesting_ends_at_the_limit() {
 }
 
 #[test]
-fn a_document_ends_at_its_limits() {
+fn a_document_over_a_limit_is_refused() {
     let limits = Limits {
         bytes: 10,
         depth: 2,
@@ -188,7 +188,7 @@ fn value() -> impl Strategy<Value = Value<'static>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_as_it_was(value in value()) {
+    fn a_written_value_is_read_back(value in value()) {
         let written = value.canonical();
         let read = parse(&written).unwrap();
         prop_assert_eq!(&read, &value);
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_is_that_of_the_units(one in text(), other in text()) {
+    fn texts_are_ordered_by_their_utf16_units(one in text(), other in text()) {
         let units = |text: &Text<'_>| match text.as_str() {
             Some(text) => text.encode_utf16().collect(),
             None => text.as_wide().unwrap().to_vec(),

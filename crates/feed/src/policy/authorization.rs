@@ -58,7 +58,7 @@ enum RuleTail {
 /// The rules' answer for one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is stored already.
+    /// The fact is stored already.
     Known,
     Accepted {
         /// Because of the caller's own key: the server signs it for them.

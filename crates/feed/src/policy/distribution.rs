@@ -210,7 +210,7 @@ impl Distribution {
         self.loads.get(kind).map_or(&[], Vec::as_slice)
     }
 
-    /// What may make a denied feed be served: to be watched while it is denied.
+    /// The facts that may make a denied feed be served: they are watched while it is denied.
     #[must_use]
     pub fn gates(&self, feed: &Specification, given: &[Reference]) -> Vec<Gate> {
         let target = Skeleton::of(feed);

@@ -62,7 +62,7 @@ impl Pattern {
             order.push(next);
         }
         let before = query.variables.len();
-        // What only a condition speaks of is not connected by an edge.
+        // A variable that only a condition uses is not connected by an edge.
         let conditions = query.conditions.iter();
         let spoken_of = conditions.flat_map(|condition| condition.outer(before));
         for one in spoken_of.filter(|one| is_wanted(*one)) {

@@ -158,7 +158,7 @@ impl Condition {
     async fn purge(&self, store: &dyn Store, bus: &Arc<Bus>, root: Seq) -> Result<Vec<Seq>, Error> {
         let keep = tuple_facts(store, &self.query, &[vec![root]], TRIGGERS).await?;
         let mut removed = Vec::new();
-        // It may have been undone by another purge since.
+        // Another purge may have removed the fact since.
         if keep.is_empty() {
             return Ok(removed);
         }

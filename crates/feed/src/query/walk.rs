@@ -1,4 +1,4 @@
-//! In which order the variables of a query are found, each from one that is known.
+//! The order in which the variables of a query are found, each from one found before.
 
 use super::{Edge, Exists, Query};
 
@@ -21,9 +21,9 @@ pub struct WalkStep {
 /// How a variable is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
-    /// It is a successor of what is known.
+    /// The variable is a successor of a found one.
     Down { edge: usize },
-    /// It is a predecessor of what is known.
+    /// The variable is a predecessor of a found one.
     Up { edge: usize },
     /// All facts of its type.
     Type,

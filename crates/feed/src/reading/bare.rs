@@ -29,7 +29,7 @@ pub fn bare_givens(specification: &Specification) -> Vec<usize> {
 struct Level<'a> {
     /// The givens that a label is a predecessor of, or is itself.
     above: HashMap<&'a Name, HashSet<usize>>,
-    /// Those that the rows of this level begin with.
+    /// The facts that the rows of this level begin with.
     used: HashSet<usize>,
     /// Whether the rows are those of a feed: they are there for a successor that is found.
     is_feed: bool,

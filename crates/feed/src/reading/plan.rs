@@ -35,7 +35,7 @@ pub(super) enum PlanPart {
     Collection(LevelPlan),
 }
 
-/// What is shown of the fact at a place of the tuple.
+/// The part of a fact of the tuple that the result shows.
 #[derive(Debug)]
 pub(super) struct FactProjection {
     pub(super) place: usize,

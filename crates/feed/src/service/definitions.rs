@@ -8,7 +8,7 @@ wakeline_testkit::conformance! {
     tests:
         finding_a_feed_stores_its_use_once_a_day,
         declaring_a_feed_again_stores_its_use_once_a_day,
-        a_followed_feed_stays_stored;
+        the_definition_of_a_followed_feed_is_not_forgotten;
 }
 
 use std::{

@@ -122,7 +122,7 @@ impl Feeds {
             return Ok(Arc::new(|| Box::pin(async { Ok(Decision::Allowed) })));
         };
         let user = self.reader(caller).await?;
-        // It is for one user: for others it does not exist.
+        // A feed for one user does not exist for others.
         if feed.owner.is_some() && feed.owner != user {
             return Err(Error::FeedNotFound);
         }

@@ -188,7 +188,7 @@ fn the_first_bad_signature_is_named() {
 }
 
 #[test]
-fn what_is_no_private_key_is_refused() {
+fn an_invalid_private_key_is_refused() {
     let key = KeyPair {
         public: "".into(),
         private: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----".into(),

@@ -35,7 +35,7 @@ impl Scope {
         self.labels.push(label);
     }
 
-    /// What [`Self::forget`] goes back to.
+    /// The state that [`Self::forget`] restores.
     pub(super) fn mark(&self) -> usize {
         self.labels.len()
     }
@@ -64,8 +64,8 @@ pub(super) fn used(name: &Name) -> String {
     format!("The name '{name}' has already been used")
 }
 
-/// What is left of a match has to be findable: by a path, and not by two that only say which fact
-/// it is, since no feed could say that two known facts are one.
+/// The rest of a match has to be findable: by a path, and not by two equalities that only say which
+/// fact it is, since no feed could say that two known facts are one.
 pub(super) fn findable(found: &Match) -> Result<(), String> {
     let name = &found.unknown.name;
     if found.paths().next().is_none() {

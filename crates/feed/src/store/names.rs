@@ -100,7 +100,7 @@ pub(super) trait NameTables {
             let roles: Vec<RoleName> = missing.roles.into_iter().collect();
             if !kinds.is_empty() || !roles.is_empty() {
                 let ids = self.stored_ids(kinds, roles, true).await?;
-                // Not before the commit: after one that failed, the ids may mean something else.
+                // Not before the commit: after a failed one, the ids may mean something else.
                 self.cache().insert_ids(&ids);
             }
         }

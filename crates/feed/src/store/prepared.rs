@@ -52,7 +52,7 @@ impl PreparedSave {
             .iter()
             .map(|envelope| prepare(&envelope.fact, known, &mut missing))
             .collect();
-        // What is sent along will be made.
+        // The kinds and roles that are sent with the save are created by it.
         missing
             .predecessors
             .retain(|kind| !absent.contains(kind) && !missing.kinds.contains(kind));

@@ -88,7 +88,7 @@ impl SqliteStore {
         }
     }
 
-    /// What is read is committed.
+    /// Reads see committed facts only.
     fn read<T: Send + 'static>(
         &self,
         kind: &'static str,

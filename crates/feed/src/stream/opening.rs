@@ -62,7 +62,7 @@ impl FeedStream {
         }
         self.is_open = !is_denied && self.given.is_some();
         if self.bookmark.is_beyond(horizon.last) {
-            // It is another store's bookmark: clients skip the facts that they have.
+            // A bookmark of another store: the client skips the facts that it has.
             self.bookmark = Bookmark::Start;
         }
         if let Some(span) = heard {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::pages::Page;
+use crate::{metrics, pages::Page};
 
 /// Why the server ended a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum EndReason {
     /// More facts waited for it than `feeds.waitlistCap`.
     Overrun,
     SlowReader,
-    /// It has reached `feeds.maxAge`.
+    /// The stream has reached `feeds.maxAge`.
     Age,
 }
 
@@ -55,7 +55,7 @@ pub struct Telemetry {
 
 impl Telemetry {
     pub(super) fn new(feed: Arc<str>) -> Self {
-        metrics::gauge!("wakeline_feed_streams").increment(1.0);
+        metrics::stream_opened();
         Self {
             feed,
             connection: rand::random(),
@@ -74,43 +74,40 @@ impl Telemetry {
 
     pub(super) fn frames(&mut self, count: u64) {
         self.frames += count;
-        metrics::counter!("wakeline_feed_frames_total").increment(count);
+        metrics::frames(count);
     }
 
     pub(super) fn page(&mut self, page: &Page) {
         let references = page.references.len() as u64;
         self.pages += 1;
         self.references += references;
-        metrics::counter!("wakeline_feed_pages_total").increment(1);
-        metrics::counter!("wakeline_feed_references_total").increment(references);
+        metrics::page(references);
     }
 
     pub(super) fn cycle(&mut self) {
         self.cycles += 1;
-        metrics::counter!("wakeline_feed_cycles_total").increment(1);
+        metrics::cycle();
     }
 
     pub(super) fn restart(&mut self) {
         self.restarts += 1;
-        metrics::counter!("wakeline_feed_restarts_total").increment(1);
+        metrics::restart();
     }
 
     pub(super) fn synced(&mut self) {
         self.syncs += 1;
-        metrics::counter!("wakeline_feed_syncs_total").increment(1);
+        metrics::sync();
         if self.seconds_to_sync.is_none() {
             let seconds = self.began.elapsed().as_secs_f64();
             self.seconds_to_sync = Some(seconds);
-            metrics::histogram!("wakeline_feed_time_to_sync_seconds").record(seconds);
+            metrics::first_sync(seconds);
         }
     }
 
     pub(super) fn report(&self) {
-        metrics::gauge!("wakeline_feed_streams").decrement(1.0);
-        metrics::histogram!("wakeline_feed_waitlist_peak").record(self.waitlist_peak as f64);
+        metrics::stream_ended(self.waitlist_peak);
         if let Some(ending) = self.ending.filter(|ending| ending.is_drop()) {
-            metrics::counter!("wakeline_feed_dropped_total", "reason" => ending.name())
-                .increment(1);
+            metrics::dropped(ending.name());
             tracing::warn!(
                 feed = %self.feed,
                 connection = format!("{:016x}", self.connection),

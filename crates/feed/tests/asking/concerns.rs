@@ -83,7 +83,7 @@ pub(crate) async fn the_newest_fact_of_a_tuple_concerns_its_givens(database: Dat
     assert!(looked_up > 0, "no tuple was found");
 }
 
-pub(crate) async fn a_fact_below_its_given_names_the_given(database: Database) {
+pub(crate) async fn a_new_fact_concerns_the_given_above_it(database: Database) {
     let store = database.store().await;
     let (one, two) = (fact("Site", 1, &[]), fact("Site", 2, &[]));
     let post = |n, site| fact("Post", n, &[("site", site)]);

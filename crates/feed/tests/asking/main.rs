@@ -34,7 +34,7 @@ wakeline_testkit::conformance! {
         a_bookmark_of_another_store_means_the_beginning;
     concerns:
         the_newest_fact_of_a_tuple_concerns_its_givens,
-        a_fact_below_its_given_names_the_given,
+        a_new_fact_concerns_the_given_above_it,
         a_fact_beside_its_givens_concerns_the_watched_ones_only,
         an_unrelated_given_is_left_open;
     readings:

@@ -161,7 +161,7 @@ impl PlainEvaluator {
                 Some(json!(hash.to_string()))
             }
             SingleProjection::Fact(label) => Some(self.whole(known[label])),
-            // The store knows when; nobody else does.
+            // Only the store knows the time.
             SingleProjection::Time(_) => None,
         }
     }

@@ -19,7 +19,7 @@ use crate::{build::build, plain_evaluator::PlainEvaluator, saving::save};
 const KINDS: [&str; 3] = ["A", "B", "C"];
 const ROLES: [&str; 2] = ["r", "s"];
 
-/// The seeds of a case: one that is given, or new ones, printed so that a failure can be repeated.
+/// The seeds of a case: a given one, or new ones, printed so that a failure can be repeated.
 pub(crate) fn seeds(many: usize) -> Vec<u64> {
     match std::env::var("WAKELINE_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],

@@ -78,7 +78,7 @@ fn a_fact_can_be_a_reference_or_the_same_as_another() {
 }
 
 #[test]
-fn nothing_is_declared_by_nothing() {
+fn an_empty_text_declares_no_facts() {
     assert_eq!(declared(" \n"), Ok(Vec::new()));
 }
 
@@ -181,7 +181,7 @@ fn references_are_not_saved() {
 }
 
 #[test]
-fn a_fact_that_nobody_could_keep_is_refused() {
+fn a_fact_with_an_impossible_role_is_refused() {
     let text = "let a: A = { __proto__: me }";
     let me = facts::resolve(
         &declared("let user: Jinaga.User = {}").expect("a user"),
@@ -197,7 +197,7 @@ fn a_fact_that_nobody_could_keep_is_refused() {
 }
 
 #[test]
-fn what_the_caller_knows_comes_first() {
+fn the_facts_of_the_caller_come_first() {
     let user = facts::resolve(
         &declared("let user: Jinaga.User = {}").expect("a user"),
         Vec::new(),

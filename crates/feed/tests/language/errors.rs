@@ -1,4 +1,4 @@
-//! What is wrong with a text, and where.
+//! Errors in texts, and their positions.
 
 use wakeline_feed::{
     fact::Hash,
@@ -71,7 +71,7 @@ fn a_preview_is_short() {
 }
 
 #[test]
-fn names_must_be_known_and_new() {
+fn a_name_must_be_defined_once_before_its_use() {
     let cases = [
         (
             "() {}",
@@ -157,7 +157,7 @@ fn types_must_agree_along_paths() {
 }
 
 #[test]
-fn a_condition_is_about_its_unknown() {
+fn a_condition_must_refer_to_its_unknown() {
     let text = "(s: A) { x: B [x->a: A = s !E { y: C [y->a: A = s] }] }";
     let expected = "The existential condition must be based on the unknown 'x' (line 1, column 28)";
     assert_eq!(error(text), expected);
@@ -186,7 +186,7 @@ fn names_may_start_like_words_of_the_language() {
 }
 
 #[test]
-fn what_follows_a_specification_is_ignored_only_where_it_may_be() {
+fn text_after_a_specification_is_ignored_only_where_it_is_allowed() {
     let hash = Hash([7; 64]);
     let text = format!("let s: A = #{hash}\n(s: A) {{ x: B [x->a: A = s] }} garbage");
     assert!(asked(&text, TrailingText::Ignored).is_ok());
@@ -244,7 +244,7 @@ fn too_deep_nesting_is_refused_and_not_followed() {
 }
 
 #[test]
-fn depth_up_to_the_limit_is_fine() {
+fn nesting_up_to_the_limit_is_read() {
     // The outermost braces are open too.
     let inner = MAX_DEPTH - 1;
     let opened: String = (1..=inner)

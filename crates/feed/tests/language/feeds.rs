@@ -11,7 +11,7 @@ fn feeds_of(text: &str) -> Vec<String> {
     described(&feeds::build(&parsed(text)).expect("few feeds"))
 }
 
-/// Those that upstream does not have.
+/// The feeds that upstream does not have.
 fn added_to(text: &str) -> Vec<String> {
     described(&feeds::build_added(&parsed(text)))
 }
@@ -40,7 +40,7 @@ fn a_condition_within_a_negation_belongs_to_it() {
 }
 
 #[test]
-fn a_name_that_comes_again_is_another_fact() {
+fn a_repeated_name_gets_a_name_of_its_own() {
     let feeds = feeds_of(
         "(s: S) { p: P [p->s: S = s E { x: A [x->p: P = p] } E { x: A [x->q: P = p] }] \
          x: B [x->p: P = p] } => { c = { y: C [y->b: B = x] } }",
@@ -57,7 +57,7 @@ fn a_name_that_comes_again_is_another_fact() {
 }
 
 #[test]
-fn which_fact_it_is_comes_before_how_it_is_found() {
+fn an_equality_is_written_before_a_path() {
     let feeds = feeds_of("(s: S, t: T) { p: P [p->s: S = s] q: P [q->t: T = t q = p] }");
     assert_eq!(
         feeds,
@@ -66,7 +66,7 @@ fn which_fact_it_is_comes_before_how_it_is_found() {
 }
 
 #[test]
-fn what_is_collected_behind_a_restored_fact_comes_with_it() {
+fn collections_below_a_restored_fact_have_feeds() {
     let feeds = feeds_of(
         "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
          c: C [c->p: P = p] } => { likes = { l: L [l->c: C = c] } }",
@@ -88,7 +88,7 @@ fn what_is_collected_behind_a_restored_fact_comes_with_it() {
 }
 
 #[test]
-fn a_name_of_a_negation_may_come_again_in_a_collection() {
+fn a_name_of_a_negation_may_be_used_again_in_a_collection() {
     let feeds = feeds_of(
         "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] } \
          => { c = { r: C [r->p: P = p] } }",
@@ -126,7 +126,7 @@ fn feeds_that_are_large_together_are_refused() {
     );
 }
 
-/// What the parser lets through, the store can give back.
+/// A feed that the parser accepts can be read back from the store.
 #[test]
 fn the_longest_feed_can_be_read_again() {
     let (kind, role) = ("K".repeat(200), "r".repeat(200));
@@ -149,7 +149,7 @@ fn the_longest_feed_can_be_read_again() {
 }
 
 #[test]
-fn a_name_of_a_negation_may_come_again_behind_it() {
+fn a_name_of_a_negation_may_be_used_again_after_it() {
     let feeds = feeds_of(
         "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
          r: C [r->p: P = p] } => { likes = { l: L [l->c: C = r] } }",
@@ -165,7 +165,7 @@ const RESTORED: &str = "p: P [ p->s: S = s !E { d: D [ d->p: P = p !E { r: R [ r
                         d: D [ d->p: P = p ] r: R [ r->d: D = d ]";
 
 #[test]
-fn what_follows_a_restored_fact_has_a_feed_of_its_own() {
+fn matches_after_a_restored_fact_have_a_feed_of_their_own() {
     let text = "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
                 c: C [c->p: P = p] }";
     assert_eq!(
@@ -184,7 +184,7 @@ fn what_follows_a_restored_fact_has_a_feed_of_its_own() {
 }
 
 #[test]
-fn what_is_taken_away_behind_a_restored_fact_has_feeds_too() {
+fn negations_after_a_restored_fact_have_feeds_of_their_own() {
     let added = added_to(
         "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
          c: C [c->p: P = p !E { e: E [e->c: C = c] }] }",
@@ -199,7 +199,7 @@ fn what_is_taken_away_behind_a_restored_fact_has_feeds_too() {
 }
 
 #[test]
-fn where_nothing_follows_nothing_is_added() {
+fn no_feed_is_added_without_a_match_after_the_restored_fact() {
     let restored = "p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }]";
     let texts = [
         format!("(s: S) {{ {restored} }}"),
@@ -213,7 +213,7 @@ fn where_nothing_follows_nothing_is_added() {
 }
 
 #[test]
-fn a_given_of_a_condition_is_one_of_the_feed() {
+fn a_given_of_a_condition_is_a_given_of_the_added_feed() {
     let added = added_to(
         "(s: S, t: T) { p: P [p->s: S = s !E { d: D [d->p: P = p \
          !E { r: R [r->d: D = d r->t: T = t] }] }] c: C [c->p: P = p] }",
@@ -236,7 +236,7 @@ fn chain(length: usize) -> String {
 }
 
 #[test]
-fn what_is_added_does_not_double_with_every_match() {
+fn the_number_of_added_feeds_does_not_double_with_every_match() {
     let mut counts = Vec::new();
     for length in 1..8 {
         counts.push(added_to(&chain(length)).len());
@@ -246,7 +246,7 @@ fn what_is_added_does_not_double_with_every_match() {
 }
 
 #[test]
-fn what_upstream_serves_is_not_refused_for_what_is_added() {
+fn a_specification_that_upstream_serves_is_not_refused_for_its_added_feeds() {
     let long = chain(30);
     assert!(feeds::build(&parsed(&long)).is_ok());
     assert_eq!(added_to(&long), [""; 0]);

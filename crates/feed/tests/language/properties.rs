@@ -1,4 +1,4 @@
-//! What holds of any specification and any text.
+//! Properties of any specification and any text.
 
 mod random;
 
@@ -97,13 +97,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_described_is_read_as_it_was(specification in random::specification()) {
+    fn a_described_specification_is_parsed_back(specification in random::specification()) {
         let text = specification.describe();
         prop_assert_eq!(parser::parse(&text), Ok(specification), "{}", text);
     }
 
     #[test]
-    fn any_feed_can_be_kept_as_text(specification in random::specification()) {
+    fn any_feed_can_be_stored_as_text(specification in random::specification()) {
         let Ok(feeds) = feeds::of(&specification, &given(&specification)) else {
             return Ok(());
         };

@@ -19,7 +19,7 @@ fn the_fact_between_head_and_tail_has_a_name_of_its_own() {
 }
 
 #[test]
-fn the_tail_is_given_what_it_projects() {
+fn the_tail_has_the_givens_of_its_projection() {
     let text = "(a: A) { u: U [u = a->u: U] b: B [b = a->b: B] x: X [x->b: B = b] } => u";
     let tail = parsed(text).split_before_successors().tail.expect("a tail");
     let givens: Vec<_> = tail.givens.iter().map(|given| &*given.label.name).collect();
@@ -27,7 +27,7 @@ fn the_tail_is_given_what_it_projects() {
 }
 
 #[test]
-fn conditions_of_givens_are_not_lost() {
+fn conditions_of_givens_are_kept_in_a_split() {
     let text = "(a: A [!E { c: C [c->a: A = a] }]) { u: U [u = a->u: U] } => u";
     let specification = parsed(text);
     let split = specification.split_before_successors();

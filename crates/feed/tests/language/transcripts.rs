@@ -1,4 +1,4 @@
-//! What the real client asked the real server, and what it was answered.
+//! Recorded requests of the real client, with the answers of the real server.
 
 use serde_json::Value;
 use wakeline_feed::{

@@ -22,7 +22,7 @@ impl Vector {
         &self.value["name"]
     }
 
-    /// What is expected, for those that have it.
+    /// The expected value, if the vector has one.
     fn expects(&self, key: &str) -> Option<&Value> {
         self.value.get(key)
     }
@@ -91,7 +91,7 @@ fn projections_that_find_nothing_are_not_in_the_hash() {
 }
 
 #[test]
-fn an_identity_is_what_upstream_takes_for_one() {
+fn identities_are_recognised_as_upstream_does() {
     for vector in vectors() {
         let specification = &vector.specification;
         if let Some(expected) = vector.expects("identity") {
@@ -133,7 +133,7 @@ fn the_feeds_of_givens_have_upstreams_hashes_each_once_in_order() {
 }
 
 #[test]
-fn a_feed_can_be_kept_as_text() {
+fn a_feed_can_be_stored_as_text() {
     for vector in vectors() {
         for feed in feeds::of(&vector.specification, &vector.given()).expect("few feeds") {
             let again = parser::parse_feed(&feed.specification.describe()).expect("a feed");

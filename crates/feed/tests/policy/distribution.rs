@@ -106,7 +106,7 @@ pub(crate) async fn a_denied_feed_has_the_gates_it_waits_for(
     assert_eq!(rules.gates(&posts, &[cases.reference("site")]), []);
 }
 
-pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(
+pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any_fact(
     CaseStore { cases, store, .. }: CaseStore,
 ) {
     let share = "(c: Company, u: Jinaga.User) { o: Office [o->company: Company = c] }

@@ -16,7 +16,7 @@ fn error(directory: &Path) -> String {
 }
 
 #[test]
-fn a_directory_without_anything_is_refused() {
+fn a_directory_without_policies_and_marker_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "readme.txt", "nothing");
     assert_eq!(
@@ -26,7 +26,7 @@ fn a_directory_without_anything_is_refused() {
 }
 
 #[test]
-fn a_marker_says_that_there_are_none() {
+fn the_marker_file_means_no_policies() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), "deep/no-security-policies", "");
     assert!(Policies::read(directory.path()).unwrap().is_none());
@@ -44,7 +44,7 @@ fn a_marker_beside_policies_is_refused() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_named() {
+fn a_missing_directory_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("missing");
     let error = Policies::read(&missing).unwrap_err().to_string();
@@ -52,7 +52,7 @@ fn a_directory_that_is_not_there_is_named() {
 }
 
 #[test]
-fn files_below_are_read_in_any_unicode() {
+fn policy_files_in_subdirectories_are_read_in_any_unicode_encoding() {
     let directory = tempfile::tempdir().unwrap();
     let text = "purge { (c: Company) { x: Company.Deleted [x->company: Company = c] } }";
     let wide: Vec<u8> = [0xff, 0xfe]
@@ -86,7 +86,7 @@ fn a_mistake_is_named_with_its_file_and_place() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_one_is_named_with_its_file() {
+fn an_invalid_rule_is_named_with_its_file() {
     for (text, reason) in [
         (
             "distribution { share (s: Site) { p: Post [p->site: Site = s] } with (c: Company) { u: Jinaga.User [u = c->creator: Jinaga.User] } => u }",

@@ -28,7 +28,7 @@ fn a_narrowed_specification_is_as_the_real_library_writes_it() {
 }
 
 #[test]
-fn names_that_both_have_are_told_apart() {
+fn a_name_used_by_both_specifications_is_renamed() {
     let wanted = specification("(c: Company) { dist_a: Office [dist_a->company: Company = c] }");
     let users = specification(
         "(x: Company) { a: Administrator [a->company: Company = x] c: Jinaga.User [c = a->user: Jinaga.User] } => c",

@@ -12,7 +12,7 @@ use wakeline_feed::{
 
 use crate::case_facts::{CaseStore, distribution, specification};
 
-/// Those of the named facts that a user may load under a policy.
+/// The facts, of those named, that a user may load under a policy.
 async fn loadable<'a>(
     fixture: &CaseStore,
     policy: &str,

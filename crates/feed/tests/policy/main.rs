@@ -23,7 +23,7 @@ wakeline_testkit::conformance! {
         decisions_are_those_of_the_real_library,
         a_feed_is_served_once_its_user_is_admitted,
         a_denied_feed_has_the_gates_it_waits_for,
-        a_given_that_a_feed_does_not_use_can_be_any,
+        a_given_that_a_feed_does_not_use_can_be_any_fact,
         a_user_who_is_a_given_can_have_conditions,
         a_condition_on_a_given_that_a_feed_does_not_use_is_checked;
     loading:

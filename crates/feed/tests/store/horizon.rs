@@ -62,12 +62,12 @@ async fn a_late_commit_is_not_missed() {
 }
 
 #[tokio::test]
-async fn a_rollback_holds_no_reader_up() {
+async fn a_rollback_delays_no_reader() {
     held_until("ROLLBACK", &["a", "b"]).await;
 }
 
 #[tokio::test]
-async fn other_transactions_hold_no_reader_up() {
+async fn other_transactions_delay_no_reader() {
     let fixture = fixture().await;
     let session = fixture.database.session().await;
     let foreign = "BEGIN; CREATE TABLE public.foreign_table (a int);
@@ -80,7 +80,7 @@ async fn other_transactions_hold_no_reader_up() {
 }
 
 #[tokio::test]
-async fn saves_of_another_database_hold_no_reader_up() {
+async fn saves_of_another_database_delay_no_reader() {
     let (fixture, other) = (fixture().await, fixture().await);
     let _session = hold(&other.database, &site("held")).await;
     fixture.save(&[&site("a")]).await;

@@ -74,7 +74,7 @@ wakeline_testkit::conformance! {
         a_fact_saved_by_many_is_new_to_one,
         graphs_that_overlap_are_saved_once,
         a_follower_reads_every_fact_once,
-        of_many_keys_one_is_kept;
+        one_of_many_concurrent_keys_is_kept;
     random:
         random_sequences_follow_the_model;
 }

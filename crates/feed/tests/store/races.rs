@@ -125,7 +125,7 @@ pub(crate) async fn a_follower_reads_every_fact_once(fixture: Fixture) {
     assert_eq!(follower.finish().await, saved);
 }
 
-pub(crate) async fn of_many_keys_one_is_kept(fixture: Fixture) {
+pub(crate) async fn one_of_many_concurrent_keys_is_kept(fixture: Fixture) {
     let nodes = nodes(&fixture).await;
     let barrier = Arc::new(Barrier::new(SAVERS));
     let keepers = (0..SAVERS).map(|number| {

@@ -129,7 +129,7 @@ pub(crate) async fn request(
 pub(crate) struct Stream {
     pub(crate) head: Head,
     body: Incoming,
-    /// What has come and was not read.
+    /// The bytes that were received and not parsed yet.
     text: Vec<u8>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct CountingStore {
     most_under_way: AtomicUsize,
     /// Pages from this one on are held up, counted from one.
     held_from: watch::Sender<usize>,
-    /// The one page that is held up, whatever others are.
+    /// The one page that is delayed; the others are not.
     held: watch::Sender<usize>,
     held_up: Semaphore,
     panics: AtomicBool,

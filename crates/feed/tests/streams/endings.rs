@@ -89,7 +89,7 @@ pub(crate) async fn a_silent_stream_sends_heartbeats(database: Database) {
     assert_eq!(received(&stream.until(1).await), references(&[new]));
     stream.until_sync().await;
     stream.heartbeat().await;
-    // They cost no statement.
+    // The heartbeats cost no statement.
     let before = node.store.calls();
     for _ in 0..5 {
         stream.heartbeat().await;

@@ -1,4 +1,4 @@
-//! The follower reads new facts for the streams, whatever happens to it.
+//! The follower reads new facts for the streams, also after a panic, a failed read or a lost wake.
 
 use std::time::Duration;
 

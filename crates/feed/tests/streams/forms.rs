@@ -80,7 +80,7 @@ pub(crate) async fn a_page_is_held_until_a_fact_is_saved(database: Database) {
     node.no_streams_left().await;
 }
 
-pub(crate) async fn a_page_is_held_no_longer_than_asked(database: Database) {
+pub(crate) async fn a_page_is_held_no_longer_than_the_client_prefers(database: Database) {
     let node = Node::new(&database).await;
     let path = node.blog(2).await.path;
     let bookmark = node.get(&path, &[]).await.page().bookmark;

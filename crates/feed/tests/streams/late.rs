@@ -64,7 +64,7 @@ async fn held_until(ends: &str, is_kept: bool) {
     for post in &later {
         node.add(post).await;
     }
-    // It is opened while the save is held, and gets what is settled.
+    // A stream opened while the save is held gets the settled facts.
     let mut between = node.stream(&fixture.path).await;
     let mut other_frames = between.until_sync().await;
     assert_eq!(received(&other_frames), references(&fixture.posts));
@@ -90,7 +90,7 @@ async fn a_late_commit_is_not_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rollback_holds_no_stream_up() {
+async fn a_rollback_delays_no_stream() {
     held_until("ROLLBACK", false).await;
 }
 
@@ -114,7 +114,7 @@ async fn a_last_commit_without_a_wake_is_not_missed() {
 /// The log is so far behind that streams would read for themselves, but nothing is settled: a
 /// transaction that was left open must not keep the node busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_forgotten_transaction_holds_no_stream_up() {
+async fn a_transaction_left_open_delays_no_stream() {
     let fixture = LateFixture::new().await;
     let (node, home) = (&fixture.node, &fixture.home);
     let mut streams = [

@@ -53,7 +53,7 @@ pub(crate) async fn waitlist_stress(database: Database) {
     assert_eq!(sorted(received(&frames)), sorted(references(&all)));
 }
 
-pub(crate) async fn an_unresolved_given_stored_later(database: Database) {
+pub(crate) async fn a_feed_goes_live_when_its_unresolved_given_is_stored(database: Database) {
     let node = Node::new(&database).await;
     let home = site("home");
     let path = node.declare(POSTS, &[&home]).await;
@@ -72,7 +72,7 @@ pub(crate) async fn an_unresolved_given_stored_later(database: Database) {
 }
 
 /// Whether it is saved before, while or after the streams look for it, each of them goes on.
-pub(crate) async fn an_unresolved_given_stored_while_streams_open(database: Database) {
+pub(crate) async fn an_unresolved_given_may_be_stored_while_streams_open(database: Database) {
     let node = &Node::new(&database).await;
     for round in 0..20 {
         let home = site(&format!("home {round}"));

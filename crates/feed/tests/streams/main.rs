@@ -61,8 +61,8 @@ wakeline_testkit::conformance! {
     live:
         post_sync_updates,
         waitlist_stress,
-        an_unresolved_given_stored_later,
-        an_unresolved_given_stored_while_streams_open,
+        a_feed_goes_live_when_its_unresolved_given_is_stored,
+        an_unresolved_given_may_be_stored_while_streams_open,
         a_given_stored_later_has_older_tuples,
         a_users_fact_stored_later_opens_the_feed,
         read_tuples_are_not_sent_again;
@@ -97,7 +97,7 @@ wakeline_testkit::conformance! {
     forms:
         event_streams_resume_after_the_last_event,
         a_page_is_held_until_a_fact_is_saved,
-        a_page_is_held_no_longer_than_asked,
+        a_page_is_held_no_longer_than_the_client_prefers,
         foreign_bookmarks_mean_the_beginning,
         a_bad_bookmark_is_refused,
         a_feed_at_the_limit_of_facts_is_served,

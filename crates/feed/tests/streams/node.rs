@@ -24,7 +24,7 @@ use crate::{
     stream_fixture::long_limits,
 };
 
-/// The header that names the user, whom the server's own login would have found.
+/// The header that names the user, in place of the server's own login.
 pub(crate) const USER: &str = "x-user";
 
 pub(crate) const GRAPH: &str = "application/x-jinaga-graph-v1";

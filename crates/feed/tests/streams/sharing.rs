@@ -1,4 +1,5 @@
-//! What streams cost: together as much as one, and nothing while no fact is saved.
+//! The cost of streams: all streams of a feed cost as much as one, and nothing while no fact is
+//! saved.
 
 use wakeline_testkit::eventually;
 

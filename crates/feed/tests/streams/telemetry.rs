@@ -12,7 +12,7 @@ use crate::{
 
 pub(crate) async fn telemetry_validation(database: Database) {
     let recorder = PrometheusBuilder::new().build_recorder();
-    // For this thread, which is the one that the streams run on.
+    // For this thread, on which the streams run.
     let _guard = metrics::set_default_local_recorder(&recorder);
     let metric = |name: &str| -> f64 {
         let text = recorder.handle().render();

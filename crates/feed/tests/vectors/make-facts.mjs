@@ -82,7 +82,7 @@ for (let i = 0; i < 90; i++) {
   records.push({ type, hash, predecessors: of, fields });
   facts.push({
     type, hash,
-    // As text: whoever reads this file must not have sorted them before.
+    // As text: a reader of this file must not sort them by parsing.
     fields: JSON.stringify(fields), predecessors: JSON.stringify(of),
     canonical: canonicalizeFact(fields, of),
   });

@@ -96,7 +96,7 @@ fn a_public_key_is_never_taken_for_a_secret() {
 }
 
 #[test]
-fn what_is_not_signed_is_not_let_in() {
+fn an_unsigned_token_is_refused() {
     let jwt = jwt(&[("secret", SECRET)]);
     for algorithm in ["none", "None", "NONE", "HS256", ""] {
         let token = unsigned(&json!({"alg": algorithm}), &claims());
@@ -202,7 +202,7 @@ fn one_algorithm_can_be_named_as_the_only_one() {
 }
 
 #[test]
-fn what_is_no_public_key_is_refused_with_the_reason() {
+fn an_invalid_public_key_is_refused_with_the_reason() {
     let pem = |label: &str, text: &str| {
         format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
     };

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_shown_only_when_it_cannot_hold_a_password() {
+    fn an_unreadable_url_is_shown_only_when_it_cannot_hold_a_password() {
         assert_eq!(mask_unknown("sqlit"), "sqlit");
         assert_eq!(mask_unknown("localhost:6379"), "localhost:6379");
         assert_eq!(mask_unknown("host=db password=pw"), "***");

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_number_and_one_unit_is_refused() {
+    fn a_text_that_is_not_one_number_and_one_unit_is_refused() {
         for text in [
             "",
             "MiB",

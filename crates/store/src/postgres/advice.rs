@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_named_with_its_port_and_without_the_password() {
+    fn a_server_is_named_with_its_port_and_without_the_password() {
         for (url, named) in [
             ("postgres://u:hidden@db/d", "db:5432"),
             ("postgres://u:hidden@a:1,b:2/d", "a:1 or b:2"),

@@ -214,8 +214,9 @@ struct Runner<'a, B> {
 }
 
 impl<B: Batch> Runner<'_, B> {
-    /// Runs the batch as one statement. When the database refuses it, each operation runs by itself,
-    /// so that only the bad one fails. On a full disk too: those that need no room go on.
+    /// Runs the batch as one statement. When the database refuses it, each operation runs by
+    /// itself, so that only the bad one fails. On a full disk too: the operations that need no
+    /// space succeed.
     async fn run(&self, operations: &[B::Operation]) -> Vec<Result<B::Output, Error>> {
         match self.attempt(operations).await {
             Ok(outputs) => outputs.into_iter().map(Ok).collect(),

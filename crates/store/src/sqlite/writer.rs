@@ -153,8 +153,8 @@ fn run(
         let mut next = Some(first);
         while let Some(job) = next.take() {
             answers.push(job(outcome.is_ok().then_some(transaction)));
-            // SQLite ends it by itself on a full disk, for example. The next operations must not run:
-            // outside of a transaction they would stay, whatever their callers are told.
+            // SQLite ends it by itself on a full disk, for example. The next operations must not
+            // run: outside of a transaction they would stay, although their callers get an error.
             if outcome.is_ok() && connection.is_autocommit() {
                 outcome = Err(rolled_back(connection, &mut disk));
             }

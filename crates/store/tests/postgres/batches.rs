@@ -10,7 +10,7 @@ use wakeline_testkit::PostgresDatabase;
 use crate::fixture::{BlockedBatcher, ITEMS, Insert, Lock, commits, item, names, submit};
 
 #[tokio::test]
-async fn what_arrives_while_a_batch_is_under_way_shares_the_next() {
+async fn operations_that_arrive_during_a_batch_share_the_next_one() {
     let blocked = BlockedBatcher::with(&Options::default()).await;
     let arriving: Vec<_> = (1..=50)
         .map(|number| submit(&blocked.batcher, item(format!("{number}"), number)))
@@ -68,7 +68,7 @@ async fn as_many_batches_as_workers_are_under_way_at_once() {
 }
 
 #[tokio::test]
-async fn an_operation_whose_caller_has_gone_still_happens() {
+async fn an_operation_whose_caller_has_gone_is_committed() {
     let blocked = BlockedBatcher::with(&Options::default()).await;
     drop(blocked.first);
     drop(submit(&blocked.batcher, item("nobody's", 0)));
@@ -84,7 +84,7 @@ async fn an_operation_whose_caller_has_gone_still_happens() {
 }
 
 #[tokio::test]
-async fn more_than_may_wait_is_refused_at_once_and_nothing_of_it_is_done() {
+async fn operations_past_the_limit_are_refused_at_once_and_not_run() {
     let options = Options {
         max_pending: 3,
         ..Options::default()

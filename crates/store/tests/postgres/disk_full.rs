@@ -1,4 +1,5 @@
-//! A server whose disk has no room: what is refused, what goes on, and that it ends by itself.
+//! A server with a full disk: writes are refused, reads and deletes are served, and it recovers by
+//! itself.
 
 use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::{Client, types::Type};
@@ -95,7 +96,7 @@ impl FullDisk {
 }
 
 #[tokio::test]
-async fn what_was_refused_is_not_there_and_reads_and_deletes_go_on() {
+async fn a_refused_write_is_not_stored_and_reads_and_deletes_are_served() {
     let full = FullDisk::new().await;
     assert_eq!(full.count().await, full.acknowledged);
     let error = full.postgres.ping().await.unwrap_err();
@@ -106,7 +107,7 @@ async fn what_was_refused_is_not_there_and_reads_and_deletes_go_on() {
 }
 
 #[tokio::test]
-async fn an_operation_that_needs_no_room_is_not_refused_with_its_neighbours() {
+async fn an_operation_that_needs_no_space_is_not_refused_with_its_neighbours() {
     let full = FullDisk::new().await;
     // On one thread they are all submitted before the batch begins.
     let together = [SMALL, LARGE, SMALL, LARGE, SMALL];
@@ -119,7 +120,7 @@ async fn an_operation_that_needs_no_room_is_not_refused_with_its_neighbours() {
 }
 
 #[tokio::test]
-async fn when_there_is_room_again_it_works_and_says_so() {
+async fn writes_work_again_and_the_store_reports_it_when_there_is_space() {
     let full = FullDisk::new().await;
     full.postgres.ping().await.unwrap_err();
 

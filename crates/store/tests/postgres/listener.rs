@@ -6,7 +6,8 @@ use wakeline_testkit::PostgresDatabase;
 
 use crate::fixture::{HANGS, eventually};
 
-/// Of a burst that nobody reads, what fits is kept; the end says that there was more.
+/// Of a burst that is not read, the notifications that fit are kept; the end says that there were
+/// more.
 #[tokio::test]
 async fn a_listener_that_does_not_read_is_cut_off() {
     let database = PostgresDatabase::new(&[]).await;

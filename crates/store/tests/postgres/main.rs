@@ -1,4 +1,4 @@
-//! What the store promises on PostgreSQL.
+//! The promises of the store on PostgreSQL.
 
 mod batches;
 mod disk_full;

@@ -57,7 +57,7 @@ async fn a_second_open_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_newer_program_adds_only_the_steps_that_are_missing() {
+async fn a_newer_program_runs_only_the_missing_migrations() {
     let database = empty("").await;
     drop(open(&database.url(), &[door(&[ONE])]).await.unwrap());
 
@@ -75,7 +75,7 @@ async fn a_newer_program_adds_only_the_steps_that_are_missing() {
 }
 
 #[tokio::test]
-async fn many_that_open_an_empty_database_at_once_all_succeed() {
+async fn many_processes_may_open_an_empty_database_at_once() {
     // Also where a transaction by default sees only what was there when it began.
     for setting in ["", "default_transaction_isolation = 'repeatable read'"] {
         let database = empty(setting).await;
@@ -96,7 +96,7 @@ async fn many_that_open_an_empty_database_at_once_all_succeed() {
 }
 
 #[tokio::test]
-async fn a_step_that_fails_leaves_the_version_before_it() {
+async fn a_failed_migration_leaves_the_version_before_it() {
     let database = empty("").await;
     drop(open(&database.url(), &[door(&[ONE])]).await.unwrap());
 
@@ -126,7 +126,7 @@ async fn a_step_that_fails_leaves_the_version_before_it() {
 }
 
 #[tokio::test]
-async fn a_step_may_take_longer_than_a_statement() {
+async fn a_migration_may_take_longer_than_a_statement() {
     let database = empty("").await;
     let options = Options {
         statement_timeout: Duration::from_secs(1),

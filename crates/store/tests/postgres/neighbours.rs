@@ -21,7 +21,7 @@ async fn an_operation_that_clashes_with_a_neighbour_fails_alone() {
 }
 
 #[tokio::test]
-async fn an_operation_that_cannot_be_text_fails_alone() {
+async fn an_operation_with_a_text_that_postgres_cannot_store_fails_alone() {
     among_neighbours(item("nul\0", 2), "22021").await;
 }
 
@@ -73,7 +73,7 @@ async fn a_statement_that_runs_out_of_time_is_unavailable_and_not_tried_one_by_o
     assert_eq!(names(&postgres).await, ["d"]);
 }
 
-/// What a batch does wrong after its statement has been committed.
+/// The failure of a batch after its statement has been committed.
 #[derive(Clone, Copy)]
 enum Defect {
     TooFew,
@@ -111,7 +111,7 @@ impl Batch for InsertThen {
 }
 
 #[tokio::test]
-async fn what_may_have_been_committed_is_never_done_again() {
+async fn an_operation_that_may_have_been_committed_is_never_repeated() {
     for wrong in [Defect::TooFew, Defect::Senseless, Defect::Panics] {
         let database = PostgresDatabase::new(&[ITEMS]).await;
         let postgres = database.open(&[ITEMS]).await;

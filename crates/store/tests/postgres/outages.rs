@@ -24,7 +24,7 @@ async fn open(server: &wakeline_testbed::Postgres) -> Postgres {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works() {
+async fn callers_get_unavailable_while_the_server_is_down_and_succeed_afterwards() {
     let mut server = wakeline_testbed::Postgres::start().unwrap();
     let postgres = open(&server).await;
     let batcher = Batcher::start(&postgres, Insert, 2);
@@ -58,7 +58,7 @@ async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_whose_session_is_ended_by_the_server_is_told_that_nothing_was_done() {
+async fn a_batch_whose_session_the_server_ended_is_unavailable_and_not_committed() {
     let server = wakeline_testbed::Postgres::start().unwrap();
     let postgres = open(&server).await;
     let batcher = Batcher::start(&postgres, Insert, 1);
@@ -97,7 +97,7 @@ async fn a_batch_that_is_under_way_when_the_server_crashes_has_an_unknown_outcom
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_after_a_crash() {
+async fn acknowledged_writes_survive_a_crash() {
     const WRITERS: usize = 32;
     const BEFORE: usize = 500;
     const AFTER: usize = 100;

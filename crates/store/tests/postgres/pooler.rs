@@ -70,7 +70,7 @@ async fn a_server_lost_in_the_middle_of_a_batch_leaves_an_unknown_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_server_is_away_callers_are_told_though_the_pooler_waits_for_it() {
+async fn callers_get_unavailable_while_the_server_is_down_behind_a_waiting_pooler() {
     let (mut server, _pooler, url) = start();
     let options = Options {
         connect_timeout: Duration::from_millis(500),
@@ -87,7 +87,7 @@ async fn while_the_server_is_away_callers_are_told_though_the_pooler_waits_for_i
         .await
         .unwrap();
     assert!(result.as_ref().is_err_and(Error::is_outage), "{result:?}");
-    // Not sent after the first into the same silence, whose outcome nobody would know.
+    // Not sent on the silent connection of the first one, where its outcome would be unknown.
     let result = timeout(HANGS, batcher.submit(item("second", 0)))
         .await
         .unwrap();

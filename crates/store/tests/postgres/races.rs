@@ -68,7 +68,7 @@ impl Batch for Call {
 }
 
 #[tokio::test]
-async fn a_batch_that_loses_a_serialization_race_is_tried_again() {
+async fn a_batch_that_loses_a_serialization_race_is_repeated() {
     let database = PostgresDatabase::new(&[ITEMS, RACES]).await;
     let postgres = database.open(&[ITEMS, RACES]).await;
     let batcher = Batcher::start(&postgres, Call("lose"), 1);
@@ -76,7 +76,7 @@ async fn a_batch_that_loses_a_serialization_race_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_batch_that_always_loses_is_given_up() {
+async fn a_batch_that_always_loses_is_refused_after_several_attempts() {
     let database = PostgresDatabase::new(&[ITEMS, RACES]).await;
     let postgres = database.open(&[ITEMS, RACES]).await;
     let batcher = Batcher::start(&postgres, Call("lose"), 1);
@@ -89,7 +89,7 @@ async fn a_batch_that_always_loses_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_chosen_to_end_a_deadlock_is_tried_again() {
+async fn a_batch_that_postgres_ends_for_a_deadlock_is_repeated() {
     const GATE: i64 = 1;
     let database = PostgresDatabase::new(&[ITEMS, RACES]).await;
     let postgres = database.open(&[ITEMS, RACES]).await;

@@ -30,7 +30,7 @@ async fn write(sqlite: &Sqlite, name: &str) {
 }
 
 #[tokio::test]
-async fn what_arrives_while_the_writer_is_busy_shares_a_commit() {
+async fn operations_that_arrive_while_the_writer_is_busy_share_a_commit() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let before = commits(&database.path());
@@ -87,7 +87,7 @@ async fn an_operation_that_has_run_is_not_answered_before_its_commit() {
 }
 
 #[tokio::test]
-async fn what_is_answered_is_visible_to_others() {
+async fn an_answered_write_is_visible_to_other_connections() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let outside = outside(&database);
@@ -98,7 +98,7 @@ async fn what_is_answered_is_visible_to_others() {
 }
 
 #[tokio::test]
-async fn every_reader_sees_what_was_answered_before() {
+async fn every_reader_sees_the_writes_answered_before() {
     let database = SqliteDatabase::new();
     let options = Options {
         readers: 3,
@@ -116,7 +116,7 @@ async fn every_reader_sees_what_was_answered_before() {
 }
 
 #[tokio::test]
-async fn a_query_that_leaves_a_transaction_open_does_not_freeze_what_its_reader_sees() {
+async fn a_query_that_leaves_a_transaction_open_does_not_freeze_its_readers_snapshot() {
     let database = SqliteDatabase::new();
     let options = Options {
         readers: 1,
@@ -151,21 +151,21 @@ async fn a_reader_cannot_write() {
 }
 
 #[tokio::test]
-async fn an_operation_whose_caller_has_gone_still_happens() {
+async fn an_operation_whose_caller_has_gone_is_committed() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let stopped = BlockedWriter::at(&sqlite, "first");
     drop(submit(&sqlite, |connection| insert(connection, "nobody's")));
 
     drop(stopped.release());
-    // The writer works in order: when this is answered, so is what came before.
+    // The writer works in order: when this write is answered, so are those before it.
     write(&sqlite, "last").await;
 
     assert_eq!(names(&outside(&database)), ["first", "last", "nobody's"]);
 }
 
 #[tokio::test]
-async fn what_was_submitted_happens_though_the_store_is_dropped() {
+async fn submitted_operations_are_committed_though_the_store_is_dropped() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let stopped = BlockedWriter::at(&sqlite, "first");
@@ -179,7 +179,7 @@ async fn what_was_submitted_happens_though_the_store_is_dropped() {
 }
 
 #[tokio::test]
-async fn more_than_may_wait_is_refused_at_once_and_nothing_of_it_is_done() {
+async fn operations_past_the_limit_are_refused_at_once_and_not_run() {
     let database = SqliteDatabase::new();
     let options = Options {
         max_pending: 3,

@@ -1,4 +1,4 @@
-//! A disk without room: what is refused, what goes on, and that it ends by itself.
+//! A full disk: inserts are refused, other operations are served, and the store recovers by itself.
 
 use std::path::PathBuf;
 
@@ -83,13 +83,13 @@ impl FullDisk {
 }
 
 #[tokio::test]
-async fn what_was_refused_is_not_there_and_what_was_acknowledged_is() {
+async fn refused_writes_are_not_stored_and_acknowledged_ones_are() {
     let mut full = FullDisk::new().await;
     full.rows.sort();
     assert_eq!(full.names().await, full.rows);
     let path = path(&full.disk);
     drop(full.sqlite);
-    // As another process finds it.
+    // The rows as another process reads them.
     assert_eq!(
         names(&Connection::open(path).unwrap()).len(),
         full.rows.len()
@@ -97,7 +97,7 @@ async fn what_was_refused_is_not_there_and_what_was_acknowledged_is() {
 }
 
 #[tokio::test]
-async fn updates_deletes_and_reads_go_on_however_many_while_inserts_are_refused() {
+async fn updates_deletes_and_reads_are_served_while_inserts_are_refused() {
     let full = FullDisk::new().await;
     // More than the log and the reserve have room for, if the log did not begin anew.
     for _ in 0..3_000 {
@@ -112,13 +112,13 @@ async fn updates_deletes_and_reads_go_on_however_many_while_inserts_are_refused(
 
     let deleted = full.write("DELETE FROM item").await;
     assert_eq!(deleted, Ok(full.rows.len()));
-    // Into the pages that were freed.
+    // The insert uses the pages that were freed.
     insert_large(&full.sqlite, "fits").await.unwrap();
     assert_eq!(full.names().await, ["fits"]);
 }
 
 #[tokio::test]
-async fn an_insert_that_is_refused_takes_no_other_of_its_commit_with_it() {
+async fn a_refused_insert_fails_no_other_operation_of_its_commit() {
     let full = FullDisk::new().await;
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (arrive, arrived) = std::sync::mpsc::channel();
@@ -148,7 +148,7 @@ async fn an_insert_that_is_refused_takes_no_other_of_its_commit_with_it() {
 }
 
 #[tokio::test]
-async fn when_there_is_room_again_inserts_go_on_and_the_reserve_is_back() {
+async fn inserts_are_served_and_the_reserve_is_restored_when_there_is_space() {
     let full = FullDisk::new().await;
     let reserve = full.disk.path().join("wakeline.db-reserve");
     assert!(!reserve.exists(), "its room was not given back");
@@ -168,7 +168,7 @@ async fn when_there_is_room_again_inserts_go_on_and_the_reserve_is_back() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_opened_on_a_full_disk_serves_what_needs_no_room() {
+async fn a_store_opened_on_a_full_disk_serves_reads_updates_and_deletes() {
     let full = FullDisk::new().await;
     drop(full.sqlite);
     let log = full.disk.path().join("wakeline.db-wal");

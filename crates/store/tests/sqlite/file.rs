@@ -34,7 +34,7 @@ fn a_database_that_cannot_have_a_write_ahead_log_is_refused() {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_named() {
+fn a_file_that_cannot_be_created_is_named() {
     let error =
         Sqlite::open(Path::new("/nowhere/wakeline.db"), &Options::default(), &[]).unwrap_err();
     assert!(

@@ -1,4 +1,4 @@
-//! What the store promises on SQLite.
+//! The promises of the store on SQLite.
 
 mod commits;
 mod disk_full;

@@ -51,7 +51,7 @@ fn a_second_open_changes_nothing() {
 }
 
 #[test]
-fn a_newer_program_adds_only_the_steps_that_are_missing() {
+fn a_newer_program_runs_only_the_missing_migrations() {
     let database = SqliteDatabase::new();
     drop(open(&database, &[door(&[ONE])]).unwrap());
 
@@ -63,7 +63,7 @@ fn a_newer_program_adds_only_the_steps_that_are_missing() {
 }
 
 #[test]
-fn doors_have_versions_of_their_own() {
+fn each_door_has_its_own_version() {
     let database = SqliteDatabase::new();
     let other = Migrations {
         door: "other",
@@ -77,7 +77,7 @@ fn doors_have_versions_of_their_own() {
 }
 
 #[test]
-fn many_that_open_a_new_file_at_once_all_succeed() {
+fn many_stores_may_open_a_new_file_at_once() {
     const OPENING: usize = 8;
     for _ in 0..10 {
         let database = SqliteDatabase::new();
@@ -95,7 +95,7 @@ fn many_that_open_a_new_file_at_once_all_succeed() {
 }
 
 #[test]
-fn a_step_that_fails_leaves_the_version_before_it() {
+fn a_failed_migration_leaves_the_version_before_it() {
     let database = SqliteDatabase::new();
     drop(open(&database, &[door(&[ONE])]).unwrap());
 

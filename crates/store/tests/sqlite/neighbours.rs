@@ -61,7 +61,7 @@ async fn among_neighbours(
 }
 
 #[tokio::test]
-async fn when_the_whole_transaction_is_lost_nobody_in_it_is_told_otherwise() {
+async fn every_operation_of_a_failed_transaction_fails() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let stopped = BlockedWriter::at(&sqlite, "first");
@@ -124,7 +124,7 @@ async fn a_file_that_another_process_keeps_locked_is_unavailable_and_then_works_
 }
 
 #[tokio::test]
-async fn a_full_disk_is_not_the_operations_fault() {
+async fn a_write_on_a_full_disk_is_unavailable() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let error = sqlite

@@ -16,7 +16,7 @@ use rsa::{
 use serde_json::{Value, json};
 
 const RSA_BITS: usize = 2048;
-/// What stands before the 32 bytes of an Ed25519 key in its `SubjectPublicKeyInfo` (RFC 8410).
+/// The bytes before the 32 bytes of an Ed25519 key in its `SubjectPublicKeyInfo` (RFC 8410).
 const ED25519_INFO: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
@@ -54,7 +54,7 @@ impl Kind {
 }
 
 impl SigningKey {
-    /// Any bytes: also a public key, for who wants to pass one off as a secret.
+    /// Any bytes: also a public key, for a test that uses one as a secret.
     #[must_use]
     pub fn hs256(id: &str, secret: &[u8]) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl SigningKey {
         vec![pem.into_bytes(), trimmed, text.into_bytes(), der, itself]
     }
 
-    /// As it stands in a key set; a secret too, for who publishes one by mistake.
+    /// The key as a JWK; a secret too, for a test that publishes one by mistake.
     #[must_use]
     pub fn jwk(&self) -> Value {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);

@@ -92,7 +92,7 @@ impl KeySet {
         }
     }
 
-    /// The only one that a caller should trust, in PEM.
+    /// The only certificate that a caller should trust, in PEM.
     #[must_use]
     pub fn certificate(&self) -> &str {
         self.certificate.as_deref().expect("a set over HTTPS")
@@ -139,7 +139,7 @@ fn accept(listener: &TcpListener, shared: &Arc<KeySetState>) {
         }
         let Ok(stream) = stream else { continue };
         let shared = shared.clone();
-        // What goes wrong here is the caller's to notice.
+        // A failure here shows at the caller.
         thread::spawn(move || serve(stream, &shared));
     }
 }

@@ -133,7 +133,7 @@ fn an_acknowledged_push_that_never_arrives_is_lost() {
 }
 
 #[test]
-fn a_group_that_saw_nothing_has_lost_everything() {
+fn a_group_without_deliveries_has_lost_all_messages() {
     HistoryBuilder::new()
         .stored(0, &[1, 2])
         .pop(0, 1_000, 7, &[1, 2])
@@ -142,7 +142,7 @@ fn a_group_that_saw_nothing_has_lost_everything() {
 }
 
 #[test]
-fn a_message_whose_lease_was_lost_must_come_again() {
+fn a_message_whose_lease_was_lost_must_be_redelivered() {
     let history = || {
         HistoryBuilder::new()
             .stored(0, &[1])
@@ -181,7 +181,7 @@ fn a_message_whose_lease_was_lost_must_come_again() {
 }
 
 #[test]
-fn a_later_push_may_not_come_first() {
+fn a_later_push_may_not_be_delivered_first() {
     HistoryBuilder::new()
         .stored(0, &[1])
         .stored(100, &[2])
@@ -221,7 +221,7 @@ fn two_groups_see_one_order() {
 }
 
 #[test]
-fn without_leases_order_is_what_answers_show_and_nothing_comes_twice() {
+fn without_leases_the_order_of_answers_is_checked_and_repeats_are_violations() {
     let history = || {
         HistoryBuilder::new()
             .stored(0, &[1, 2, 3])
@@ -258,7 +258,7 @@ fn a_second_delivery_within_a_live_lease_is_found() {
     history(SECOND).is(&[ViolationKind::Overlap]);
     // The lease was over by time.
     history(2 * SECOND + 2_000).is(&[]);
-    // Given back, refused, or nobody knows.
+    // Released, refused, or of unknown outcome.
     history(SECOND)
         .acknowledge(0, 5_000, 7, 2, Effect::GivesBack, done(true))
         .is(&[]);
@@ -303,7 +303,7 @@ fn a_pop_that_was_held_from_before_is_no_second_delivery() {
 }
 
 #[test]
-fn nothing_comes_after_its_own_or_a_later_acknowledgement() {
+fn a_delivery_after_its_own_or_a_later_acknowledgement_is_a_violation() {
     for acknowledged in [1, 2] {
         HistoryBuilder::new()
             .stored(0, &[1, 2])
@@ -318,7 +318,7 @@ fn nothing_comes_after_its_own_or_a_later_acknowledgement() {
 }
 
 #[test]
-fn what_was_completed_behind_a_failure_comes_again() {
+fn messages_completed_after_a_failed_one_may_be_redelivered() {
     HistoryBuilder::new()
         .stored(0, &[1, 2, 3])
         .pop(1, 1_000, 8, &[1, 2, 3])
@@ -355,7 +355,7 @@ fn an_acknowledgement_under_a_lost_lease_may_not_count() {
 }
 
 #[test]
-fn what_was_not_pushed_there_is_invented() {
+fn a_delivery_of_a_message_not_pushed_there_is_invented() {
     HistoryBuilder::new()
         .consumed(1_000, &[1])
         .is(&[ViolationKind::Invented, ViolationKind::Invented]);
@@ -376,7 +376,7 @@ fn what_was_not_pushed_there_is_invented() {
 }
 
 #[test]
-fn a_repeated_push_is_called_a_duplicate_and_stays_one_message() {
+fn a_repeated_push_is_answered_as_a_duplicate_and_is_one_message() {
     let repeat = |answered_duplicate| {
         let mut history = HistoryBuilder::new().stored(0, &[1]).consumed(1_000, &[1]);
         history.0.repeats.push(Repeat {

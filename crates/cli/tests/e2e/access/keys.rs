@@ -30,7 +30,7 @@ async fn each_algorithm_is_checked_with_its_own_key() {
     let set = KeySet::http(&[&rsa, &eddsa]).unwrap();
     let path = file.display().to_string();
     let pem = eddsa.public_pem();
-    // What is configured, and whose tokens are let in.
+    // The configured setting, and the key whose tokens are accepted.
     for (settings, known) in [
         (vec![("SECRET", SECRET)], [true, false, false]),
         (vec![("PUBLIC_KEY", path.as_str())], [false, true, false]),
@@ -56,7 +56,7 @@ async fn each_algorithm_is_checked_with_its_own_key() {
             let found = status(&server, &as_admin(key)).await;
             assert_eq!(found, expected, "{key:?} with {settings:?}");
         }
-        // The public key, which everybody has, as if it were a secret.
+        // The public key, which anyone may have, used as if it were a secret.
         for (id, public) in [("rsa", &rsa), ("ed", &eddsa)] {
             for form in public.public_forms() {
                 let confused = SigningKey::hs256(id, &form);
@@ -66,9 +66,9 @@ async fn each_algorithm_is_checked_with_its_own_key() {
     }
 }
 
-/// Whatever door is asked first, and again after the issuer has changed its keys.
+/// The first request may go to any door; so may the one after the issuer has changed its keys.
 #[tokio::test]
-async fn the_keys_are_fetched_at_the_jobs_door_too() {
+async fn a_request_to_the_jobs_door_fetches_the_issuers_keys_too() {
     let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));
     let set = KeySet::http(&[&first]).unwrap();
     let server = with_keys_of(Fixture::sqlite().serve(), &set).start().await;
@@ -87,7 +87,7 @@ async fn the_keys_are_fetched_at_the_jobs_door_too() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_that() {
+async fn an_unknown_key_id_causes_a_fetch_of_the_key_set_at_a_limited_rate() {
     let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));
     let set = KeySet::http(&[&first]).unwrap();
     let server = with_keys_of(Fixture::sqlite().serve(), &set).start().await;
@@ -96,7 +96,7 @@ async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_tha
         assert_eq!(status(&server, &as_admin(&first)).await, 200);
     }
     assert_eq!(set.fetched(), 1);
-    // Signed by a key that the set has under this id, which is no reason to look again.
+    // The key set has this key id, so a wrong signature is no reason to fetch it again.
     let forged = SigningKey::eddsa("first");
     assert_eq!(status(&server, &as_admin(&forged)).await, 401);
     assert_eq!(set.fetched(), 1);
@@ -106,7 +106,8 @@ async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_tha
     assert_eq!(status(&server, &as_admin(&second)).await, 200);
     assert_eq!(set.fetched(), 2);
     assert_eq!(status(&server, &as_admin(&first)).await, 401, "withdrawn");
-    // Each names another one; a look every ten seconds is the most, however slow this machine is.
+    // Each token names another key; there is at most one fetch in ten seconds, however slow the
+    // machine is.
     for n in 0..20 {
         let stranger = SigningKey::eddsa(&format!("stranger {n}"));
         assert_eq!(status(&server, &as_admin(&stranger)).await, 401);
@@ -117,7 +118,7 @@ async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_tha
 }
 
 #[tokio::test]
-async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
+async fn without_the_issuers_keys_a_signed_token_gets_503_and_not_401() {
     let key = SigningKey::eddsa("ed");
     let set = KeySet::http(&[]).unwrap();
     set.answer(500, String::new());
@@ -132,7 +133,7 @@ async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
     let problem = refused.problem();
     assert_eq!(problem["type"], "urn:wakeline:keys-unavailable");
     assert!(server.log().contains("500"), "{}", server.log());
-    // Whoever is known by other means is not concerned.
+    // Tokens that need no key of the issuer are still accepted.
     let secret = SigningKey::hs256("s", SECRET.as_bytes());
     assert_eq!(status(&server, &as_admin(&secret)).await, 200);
     assert_eq!(status(&server, TOKEN).await, 200);
@@ -143,13 +144,13 @@ async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
         (status(&server, &as_admin(&key)).await == 200).then_some(())
     })
     .await;
-    // Once there, they serve, whatever becomes of the issuer.
+    // Once fetched, the keys are used even when the issuer fails.
     drop(set);
     assert_eq!(status(&server, &as_admin(&key)).await, 200);
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_not_there_is_an_outage() {
+async fn an_unreachable_issuer_gets_503() {
     let url = format!("http://127.0.0.1:{}/jwks.json", free_port().unwrap());
     let server = Fixture::sqlite()
         .serve()
@@ -162,7 +163,7 @@ async fn an_issuer_that_is_not_there_is_an_outage() {
 }
 
 #[tokio::test]
-async fn a_key_set_over_https_needs_a_certificate_that_is_trusted() {
+async fn a_key_set_over_https_needs_a_trusted_certificate() {
     let fixture = Fixture::sqlite();
     let key = SigningKey::eddsa("ed");
     let (set, stranger) = (

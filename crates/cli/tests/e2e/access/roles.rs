@@ -17,7 +17,7 @@ async fn start(fixture: &Fixture) -> Server {
     fixture
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
-        // Closed, so that they are seen to need something.
+        // These paths need a token here, so that their roles are listed too.
         .flags(&["--auth-jwt-skip-paths", ""])
         // No call here is meant to wait.
         .flags(&["--http-default-hold", "0s"])
@@ -30,10 +30,10 @@ fn token(role: &str) -> String {
     key.sign(&claims(&json!({ "role": role })))
 }
 
-/// The document lists all routes, so that none can be forgotten here. When one comes, look at its
-/// line in the snapshot: it says who may call it.
+/// The API document lists all routes, so that none can be forgotten here. For a new route, check
+/// its line in the snapshot: it lists the roles that may call it.
 #[tokio::test]
-async fn every_route_says_who_may_call_it() {
+async fn the_roles_that_may_call_each_route_are_as_committed() {
     let server = start(&Fixture::sqlite()).await;
     let document = call(&server, get("/openapi.json"), &token("admin")).await;
     let document = document.json();
@@ -45,8 +45,8 @@ async fn every_route_says_who_may_call_it() {
             let mut allowed = Vec::new();
             for role in ROLES {
                 let filled = path.replace(['{', '}'], "");
-                let asked = request(&method, &filled, Bytes::from_static(b"{}"));
-                let answer = call(&server, asked, &token(role)).await;
+                let call_of_role = request(&method, &filled, Bytes::from_static(b"{}"));
+                let answer = call(&server, call_of_role, &token(role)).await;
                 match answer.status {
                     403 => {
                         let problem = answer.problem();
@@ -64,7 +64,7 @@ async fn every_route_says_who_may_call_it() {
 }
 
 #[tokio::test]
-async fn a_producer_produces_and_a_consumer_consumes() {
+async fn a_role_pushes_or_pops_as_its_name_says() {
     let server = start(&Fixture::sqlite()).await;
     let items = json!({"items": [{"queue": "q", "payload": 1, "transactionId": "t"}]});
     let push = || post("/api/v1/push", items.to_string());
@@ -93,7 +93,7 @@ async fn a_producer_produces_and_a_consumer_consumes() {
 }
 
 #[tokio::test]
-async fn a_token_without_a_known_role_may_do_nothing() {
+async fn a_token_without_a_known_role_gets_403() {
     let server = start(&Fixture::sqlite()).await;
     let key = SigningKey::hs256("s", SECRET.as_bytes());
     for claims in [
@@ -113,7 +113,7 @@ async fn a_token_without_a_known_role_may_do_nothing() {
 }
 
 #[tokio::test]
-async fn an_issuer_has_its_own_names() {
+async fn the_claim_and_the_names_of_roles_are_configured() {
     let server = Fixture::sqlite()
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)

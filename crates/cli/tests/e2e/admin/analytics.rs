@@ -1,4 +1,4 @@
-//! What was swept, who was held, how the nodes are doing, and how often the database failed them.
+//! Analytics: swept messages, held pops, the nodes' resources, and failures of the database.
 
 use std::sync::mpsc;
 
@@ -6,18 +6,20 @@ use serde_json::{Value, json};
 use wakeline_store::{Error, Sqlite};
 use wakeline_testbed::Postgres;
 
-use super::{assert_has, bury, complete, delete, numbers::refresh, pop, push, read};
+use super::{
+    assert_has, complete, delete, move_to_dead_letters, numbers::refresh, pop, push, read,
+};
 use crate::{
     fixture::{Fixture, on_both_stores},
     server::{Server, until},
 };
 
 on_both_stores! {
-    what_is_swept_is_counted_by_its_rule,
+    swept_messages_are_counted_by_retention_rule,
     held_pops_are_counted,
     calls_are_counted,
-    a_node_tells_what_it_uses,
-    what_is_not_known_is_said,
+    a_node_reports_its_memory_cpu_and_connections,
+    numbers_that_do_not_exist_here_are_null,
 }
 
 async fn configure(server: &Server, queue: &str, options: Value) {
@@ -26,7 +28,7 @@ async fn configure(server: &Server, queue: &str, options: Value) {
     assert!(answer.status < 300, "{}", answer.text());
 }
 
-/// Until so many messages are told to have been swept.
+/// Until the retention statistics count `count` swept messages.
 async fn swept(server: &Server, path: &str, total: i64) -> Value {
     until(&format!("{total} swept messages"), async || {
         refresh(server).await;
@@ -38,7 +40,7 @@ async fn swept(server: &Server, path: &str, total: i64) -> Value {
     .await
 }
 
-async fn what_is_swept_is_counted_by_its_rule(fixture: Fixture) {
+async fn swept_messages_are_counted_by_retention_rule(fixture: Fixture) {
     let flags = ["--queue-sweep-interval", "100ms"];
     let server = fixture.serve().flags(&flags).start().await;
     let none = read(&server, "/api/v1/analytics/retention").await;
@@ -97,11 +99,12 @@ fn held_at(parked: &Value, server: &Server, queue: &str) -> Option<f64> {
     series.iter().rfind(of_node)?["parkedCount"].as_f64()
 }
 
-/// Until this is told. Samples from before they were held are part of the first minute's average.
-async fn until_held(asked: &Server, at: &Server, queue: &str, count: u32) {
+/// Until [`held_at`] has this value. The first minute's average has samples from before the pops
+/// were held.
+async fn until_held(node: &Server, at: &Server, queue: &str, count: u32) {
     until(&format!("{count} held of {queue}"), async || {
         refresh(at).await;
-        let parked = read(asked, "/api/v1/analytics/queue-parked-replicas").await;
+        let parked = read(node, "/api/v1/analytics/queue-parked-replicas").await;
         let held = held_at(&parked, at, queue).unwrap_or_default();
         assert!(held <= f64::from(count), "{parked}");
         (held > f64::from(count) - 0.5).then_some(())
@@ -153,7 +156,7 @@ async fn held_pops_are_counted_by_node() {
     let holding = [one.hold(path), one.hold(path), other.hold(path)];
     one.until_waiting(2).await;
     other.until_waiting(1).await;
-    // Whichever is asked.
+    // Whichever node is asked.
     until_held(&other, &one, "q", 2).await;
     until_held(&one, &other, "q", 1).await;
     let parked = read(&one, "/api/v1/analytics/queue-parked-replicas").await;
@@ -179,7 +182,7 @@ async fn calls_are_counted(fixture: Fixture) {
     let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b", "c", "d"]).await;
     complete(&server, "q", "g", 2).await;
-    bury(&server, "q", "g").await;
+    move_to_dead_letters(&server, "q", "g").await;
     assert_eq!(pop(&server, "nothing", "g", 1).await.1.len(), 0);
     let both = json!({"items": [
         {"queue": "q", "partition": "p2", "payload": 1}, {"queue": "r", "payload": 1},
@@ -212,7 +215,7 @@ async fn calls_are_counted(fixture: Fixture) {
     let other = read(&server, "/api/v1/analytics/queue-ops?queue=r").await;
     assert_eq!(sum(&other["series"], "pushRequests"), 1);
     assert_eq!(sum(&other["series"], "transactions"), 1);
-    // A call of two queues is one.
+    // A call about two queues counts as one.
     let workers = read(&server, "/api/v1/analytics/worker-metrics").await;
     for (field, count) in [
         ("totalPushRequests", 5),
@@ -243,7 +246,7 @@ async fn calls_are_counted(fixture: Fixture) {
     assert_eq!(sum(&ops["series"], "partitionsDeleted"), 2);
 }
 
-async fn a_node_tells_what_it_uses(fixture: Fixture) {
+async fn a_node_reports_its_memory_cpu_and_connections(fixture: Fixture) {
     let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b"]).await;
     refresh(&server).await;
@@ -278,9 +281,9 @@ async fn a_node_tells_what_it_uses(fixture: Fixture) {
     assert_eq!(status["workers"][0]["workerId"], port);
 }
 
-/// It has seen neither the push nor the pop.
+/// The node that acknowledges has seen neither the push nor the pop.
 #[tokio::test]
-async fn what_another_node_acknowledges_is_counted() {
+async fn acks_on_another_node_are_counted() {
     let fixture = Fixture::postgres().await;
     let (one, other) = tokio::join!(fixture.serve().start(), fixture.serve().start());
     push(&one, "q", "p", &["a", "b"]).await;
@@ -316,7 +319,7 @@ fn nulls(value: &Value, name: &str, found: &mut std::collections::BTreeSet<Strin
 }
 
 /// The docs name each of these, with the reason.
-async fn what_is_not_known_is_said(fixture: Fixture) {
+async fn numbers_that_do_not_exist_here_are_null(fixture: Fixture) {
     let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a"]).await;
     complete(&server, "q", "g", 1).await;
@@ -337,7 +340,7 @@ async fn what_is_not_known_is_said(fixture: Fixture) {
             &mut found,
         );
     }
-    // Of a minute in which one of the two was not written yet.
+    // Null in a minute in which one of the two counters was not written yet.
     for by_chance in ["avgLagMs", "maxLagMs"] {
         found.remove(by_chance);
     }
@@ -410,7 +413,7 @@ async fn a_file_that_cannot_be_written_is_counted() {
         (status >= 1 && steps >= 1).then_some(())
     })
     .await;
-    // Whichever queue is asked for: it is the server that was failed.
+    // For every queue: the failures are those of the whole server.
     let of_queue = read(&server, "/api/v1/analytics/worker-metrics?queue=q").await;
     assert!(sum(&of_queue["timeSeries"], "dbErrors") >= 1, "{of_queue}");
 }

@@ -1,22 +1,22 @@
-//! Messages deleted, retried and buried, and waiters told to look.
+//! Messages are deleted, retried and moved to the dead letters, and the waiters are woken.
 
 use serde_json::json;
 
-use super::{bury, complete, delete, names, pop, push, read};
+use super::{complete, delete, move_to_dead_letters, names, pop, push, read};
 use crate::{
     fixture::{Fixture, on_both_stores},
     wire::post,
 };
 
 on_both_stores! {
-    a_deleted_message_is_delivered_to_nobody,
+    a_deleted_message_is_not_delivered,
     a_dead_letter_is_retried,
-    a_retry_wakes_who_waits,
+    a_retry_of_a_dead_letter_wakes_a_waiting_pop,
     a_message_is_moved_to_the_dead_letters,
-    a_notice_is_taken,
+    a_notify_call_is_accepted,
 }
 
-async fn a_deleted_message_is_delivered_to_nobody(fixture: Fixture) {
+async fn a_deleted_message_is_not_delivered(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a", "b/ü", "c"]).await;
     let path = format!("/api/v1/messages/{partition}/b%2F%C3%BC");
@@ -41,8 +41,8 @@ async fn a_dead_letter_is_retried(fixture: Fixture) {
     let refused = server.post(&path, &json!({})).await;
     assert_eq!(refused.status, 404);
     assert_eq!(refused.problem()["error"], "Message not found");
-    bury(&server, "q", "g").await;
-    // As the clients send it, and without a body.
+    move_to_dead_letters(&server, "q", "g").await;
+    // With the body that the clients send, and without one.
     let answer = server.call(post(&path, "")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let retried = answer.json();
@@ -58,10 +58,10 @@ async fn a_dead_letter_is_retried(fixture: Fixture) {
     assert_eq!(server.post(&path, &json!({})).await.status, 404);
 }
 
-async fn a_retry_wakes_who_waits(fixture: Fixture) {
+async fn a_retry_of_a_dead_letter_wakes_a_waiting_pop(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a"]).await;
-    bury(&server, "q", "g").await;
+    move_to_dead_letters(&server, "q", "g").await;
     let held = server.hold("/api/v1/pop/queue/q?consumerGroup=g&wait=true&timeout=60000");
     server.until_waiting(1).await;
     let path = format!("/api/v1/messages/{partition}/a/retry");
@@ -90,7 +90,7 @@ async fn a_message_is_moved_to_the_dead_letters(fixture: Fixture) {
     assert_eq!(server.post(&missing, &json!({})).await.status, 404);
 }
 
-async fn a_notice_is_taken(fixture: Fixture) {
+async fn a_notify_call_is_accepted(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let notify = async |body| server.post("/internal/api/notify", &body).await;
     let noticed = notify(json!({"queue": "q", "partition": "p"})).await;

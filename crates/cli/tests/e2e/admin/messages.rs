@@ -1,15 +1,15 @@
-//! Messages, dead letters and traces, as they are listed and shown.
+//! The lists and views of messages, dead letters and traces.
 
 use serde_json::{Value, json};
 
-use super::{assert_has, bury, complete, names, pop, push, read};
+use super::{assert_has, complete, move_to_dead_letters, names, pop, push, read};
 use crate::fixture::{Fixture, on_both_stores};
 
 on_both_stores! {
     messages_are_listed_in_pages,
     a_message_is_shown_with_its_groups,
     dead_letters_are_listed_in_pages,
-    traces_are_told_and_read,
+    traces_are_recorded_and_read,
 }
 
 async fn messages_are_listed_in_pages(fixture: Fixture) {
@@ -34,7 +34,7 @@ async fn messages_are_listed_in_pages(fixture: Fixture) {
     );
 
     assert_eq!(complete(&server, "q", "__QUEUE_MODE__", 1).await, ["a"]);
-    bury(&server, "q", "__QUEUE_MODE__").await;
+    move_to_dead_letters(&server, "q", "__QUEUE_MODE__").await;
     let listed = read(&server, "/api/v1/messages?queue=q&status=completed").await;
     let message = &listed["messages"][0];
     assert_eq!(
@@ -113,11 +113,11 @@ async fn a_message_is_shown_with_its_groups(fixture: Fixture) {
         (&groups[1]["group"], &groups[1]["consumed"]),
         (&json!("g"), &json!(true))
     );
-    assert_eq!(message["queueConfig"]["retryLimit"], 3);
     assert_has(
         &message,
         &[
             "queueConfig.leaseTime",
+            "queueConfig.retryLimit",
             "queueConfig.priority",
             "queueConfig.retryDelay",
             "queueConfig.ttl",
@@ -139,9 +139,9 @@ async fn dead_letters_are_listed_in_pages(fixture: Fixture) {
     let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b", "c"]).await;
     for _ in 0..3 {
-        bury(&server, "q", "g").await;
+        move_to_dead_letters(&server, "q", "g").await;
     }
-    bury(&server, "q", "h").await;
+    move_to_dead_letters(&server, "q", "h").await;
     let list = async |query: &str| {
         let listed = read(&server, &format!("/api/v1/dlq?{query}")).await;
         let messages = listed["messages"].as_array().unwrap();
@@ -178,26 +178,26 @@ async fn dead_letters_are_listed_in_pages(fixture: Fixture) {
     );
 }
 
-async fn traces_are_told_and_read(fixture: Fixture) {
+async fn traces_are_recorded_and_read(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a"]).await;
-    let tell = async |body: Value| server.post("/api/v1/traces", &body).await;
-    let told = tell(json!({
+    let record = async |body: Value| server.post("/api/v1/traces", &body).await;
+    let recorded = record(json!({
         "transactionId": "a", "partitionId": partition, "data": {"text": "hi"},
         "traceNames": ["one", "two"], "eventType": "step", "consumerGroup": "g",
     }))
     .await;
-    assert_eq!(told.status, 201, "{}", told.text());
-    let told = told.json();
-    assert_eq!(told["success"], true);
+    assert_eq!(recorded.status, 201, "{}", recorded.text());
+    let recorded = recorded.json();
+    assert_eq!(recorded["success"], true);
     let short =
-        tell(json!({"transactionId": "a", "partitionId": partition, "traceNames": "one"})).await;
+        record(json!({"transactionId": "a", "partitionId": partition, "traceNames": "one"})).await;
     assert_eq!(short.status, 201, "{}", short.text());
 
     let path = format!("/api/v1/traces/{partition}/a");
     let traces = read(&server, &path).await;
     let first = &traces["traces"][0];
-    assert_eq!(first["id"], told["traceId"]);
+    assert_eq!(first["id"], recorded["traceId"]);
     assert_eq!(first["data"], json!({"text": "hi"}));
     assert_eq!(
         (&first["event_type"], &first["consumer_group"]),
@@ -250,12 +250,12 @@ async fn traces_are_told_and_read(fixture: Fixture) {
             "eventType",
         ),
     ] {
-        let refused = tell(body).await;
+        let refused = record(body).await;
         assert_eq!(refused.status, 400, "{field}: {}", refused.text());
         assert_eq!(refused.problem()["field"], field);
     }
     let unknown =
-        tell(json!({"transactionId": "nope", "partitionId": partition, "data": {}})).await;
+        record(json!({"transactionId": "nope", "partitionId": partition, "data": {}})).await;
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.problem()["error"], "Message not found");
 }

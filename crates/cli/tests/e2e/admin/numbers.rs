@@ -1,21 +1,21 @@
-//! What was counted, and how the server is doing.
+//! Counters, and the state of the server.
 
 use serde_json::{Value, json};
 
-use super::{assert_has, bury, complete, pop, push, read};
+use super::{assert_has, complete, move_to_dead_letters, pop, push, read};
 use crate::{
     fixture::{Fixture, on_both_stores},
     server::Server,
 };
 
 on_both_stores! {
-    what_is_done_is_counted,
-    counts_outlive_the_server,
-    the_state_of_the_server_is_told,
-    the_other_routes_of_queen_have_their_shapes,
+    pushes_pops_and_acks_are_counted,
+    counts_survive_a_restart,
+    health_and_state_of_the_server_are_reported,
+    the_other_analytics_routes_have_queens_fields,
 }
 
-/// Writes what was counted so far; it is written every few seconds by itself.
+/// Writes the counters to the store, which the server does every few seconds by itself.
 pub(super) async fn refresh(server: &Server) -> Value {
     let answer = server.post("/api/v1/stats/refresh", &json!({})).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -25,11 +25,11 @@ pub(super) async fn refresh(server: &Server) -> Value {
 async fn work(server: &Server) {
     push(server, "q", "p", &["a", "b", "c", "d"]).await;
     complete(server, "q", "g", 2).await;
-    bury(server, "q", "g").await;
+    move_to_dead_letters(server, "q", "g").await;
     pop(server, "q", "g", 1).await;
 }
 
-async fn what_is_done_is_counted(fixture: Fixture) {
+async fn pushes_pops_and_acks_are_counted(fixture: Fixture) {
     let server = fixture.serve().start().await;
     work(&server).await;
     let refreshed = refresh(&server).await;
@@ -56,7 +56,7 @@ async fn what_is_done_is_counted(fixture: Fixture) {
     assert_eq!(ops["queues"], json!(["q"]));
     assert_eq!(sum(&ops["series"], "pushMessages"), 4);
     assert_eq!(sum(&ops["series"], "popMessages"), 4);
-    // The acknowledgement of the second completed the first too, and is one.
+    // The ack of the second message completed the first one too, and counts as one ack.
     assert_eq!(sum(&ops["series"], "ackSuccess"), 1);
     assert_eq!(sum(&ops["series"], "ackFailed"), 1);
     assert_has(
@@ -146,7 +146,7 @@ async fn what_is_done_is_counted(fixture: Fixture) {
     );
 }
 
-async fn counts_outlive_the_server(fixture: Fixture) {
+async fn counts_survive_a_restart(fixture: Fixture) {
     let mut server = fixture.serve().start().await;
     work(&server).await;
     server.signal("TERM");
@@ -156,7 +156,7 @@ async fn counts_outlive_the_server(fixture: Fixture) {
     assert_eq!(workers["summary"]["totalPushMessages"], 4);
 }
 
-async fn the_state_of_the_server_is_told(fixture: Fixture) {
+async fn health_and_state_of_the_server_are_reported(fixture: Fixture) {
     let server = fixture.serve().start().await;
     let health = read(&server, "/health").await;
     assert_eq!(
@@ -184,7 +184,7 @@ async fn the_state_of_the_server_is_told(fixture: Fixture) {
     );
 }
 
-async fn the_other_routes_of_queen_have_their_shapes(fixture: Fixture) {
+async fn the_other_analytics_routes_have_queens_fields(fixture: Fixture) {
     let server = fixture.serve().start().await;
     for (path, members) in [
         (
@@ -209,7 +209,7 @@ async fn the_other_routes_of_queen_have_their_shapes(fixture: Fixture) {
             "indexCache",
         ],
     );
-    // Queen does not have it either.
+    // Queen does not have this table either.
     assert_eq!(
         super::delete(&server, "/api/v1/queues/q/clear")
             .await

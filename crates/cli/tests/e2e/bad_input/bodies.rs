@@ -13,15 +13,15 @@ const TOO_LONG: usize = 256;
 /// Keys of a stream's state may be longer.
 const TOO_LONG_KEY: usize = 1_001;
 
-/// These do without one.
+/// Routes that accept a request without a body.
 const MAY_BE_EMPTY: [&str; 2] = [
     "/api/v1/lease/{leaseId}/extend",
     "/api/v1/messages/{partitionId}/{transactionId}/dlq",
 ];
-/// Here each item is answered for itself, in a list.
+/// Routes that answer each item by itself, in a list.
 const ITEM_BY_ITEM: &str = "/api/v1/ack/batch";
 
-/// A good body, to be spoilt: with every field of the document.
+/// A good body with every field of the document, to be made wrong field by field.
 fn good(path: &str) -> Value {
     let item = json!({
         "queue": "q", "partition": "p", "payload": 1, "transactionId": "t", "traceId": UUID,
@@ -148,7 +148,7 @@ impl Spoiler<'_> {
                 });
             }
         }
-        // A struct could be read from a list of its values, in an order nobody has promised.
+        // serde could read a struct from a list of its values, in an order that is not promised.
         let members = self.good.as_object().expect("an object");
         let listed = Value::Array(members.values().cloned().collect());
         let what = format!("{url} {listed}");
@@ -156,8 +156,8 @@ impl Spoiler<'_> {
         self.cases.push(invalid(request, "body", &what));
     }
 
-    /// What an object of this schema has, and what it must have. Of alternatives, the one that
-    /// `part` is.
+    /// The fields of an object of this schema, and its required fields. Of alternatives, the one
+    /// that `part` is.
     fn shape(&self, schema: &Value, part: &Value) -> (Map<String, Value>, BTreeSet<String>) {
         if let Some(reference) = schema["$ref"].as_str() {
             let schema = self.document.pointer(&reference[1..]).expect("a schema");
@@ -289,7 +289,7 @@ impl Spoiler<'_> {
         }
     }
 
-    /// Texts that are none for the field of this name.
+    /// Texts that are invalid for the field of this name.
     fn texts(&mut self, name: &str, pointer: &str) {
         let long = "x".repeat(TOO_LONG);
         let long_key = "x".repeat(TOO_LONG_KEY);
@@ -298,7 +298,7 @@ impl Spoiler<'_> {
             | "name" | "source_queue" | "sink_queue" | "config_hash" | "eventType"
             | "traceNames" => &["", "\0", "a\0b", &long],
             "key" | "keys" => &["", "\0", "a\0b", &long_key],
-            // Empty means that there is none.
+            // An empty text means that the field is not given.
             "namespace" | "task" => &["\0", "a\0b", &long],
             "key_prefix" => &["\0", "a\0b", &long_key],
             "traceId" | "partitionId" | "partition_id" | "query_id" => {

@@ -1,5 +1,5 @@
-//! Bad requests made from the API's document, so that a new route or field is covered, or asked
-//! for here, on the day it appears.
+//! Bad requests made from the API document, so that a new route or field is covered, or the test
+//! fails until it is, on the day it appears.
 
 use bytes::Bytes;
 use http::Request;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::bodies;
 use crate::{
-    access::has_own_shapes,
+    access::has_own_error_shapes,
     wire::{get, request},
 };
 
@@ -24,8 +24,8 @@ const METHODS: [&str; 8] = [
 ];
 const TOO_LONG: usize = 256;
 
-/// Where every parameter is spoilt; the other routes have their own tests of these. Of bodies every
-/// field is spoilt everywhere.
+/// The routes whose parameters are each made wrong; the other routes have their own tests of these.
+/// In bodies every field is made wrong on every route.
 const SPOILT: [&str; 4] = [
     "/api/v1/pop/queue/{queue}",
     "/api/v1/pop/queue/{queue}/partition/{partition}",
@@ -36,7 +36,7 @@ const SPOILT: [&str; 4] = [
 pub(crate) fn all(document: &Value) -> Vec<Case> {
     let mut cases = Vec::new();
     let paths_of_document = document["paths"].as_object().expect("paths").iter();
-    for (path, operations) in paths_of_document.filter(|(path, _)| !has_own_shapes(path)) {
+    for (path, operations) in paths_of_document.filter(|(path, _)| !has_own_error_shapes(path)) {
         let operations = operations.as_object().expect("operations");
         for (method, operation) in operations {
             if !operation["requestBody"].is_null() {
@@ -100,7 +100,7 @@ fn queries(cases: &mut Vec<Case>, path: &str, operation: &Value) {
                 "-9223372036854775809",
             ],
             (_, Some("boolean")) => &["maybe", "", "2", "%00", "-1", "null"],
-            // Any text is a yes.
+            // Any text counts as true.
             ("verbose", _) => &[],
             (_, Some("string")) => &["", "%00", "a%00b", &long],
             (_, other) => panic!("no bad values are known for {name}, {other:?}"),

@@ -1,4 +1,4 @@
-//! The same for the feed door, whose errors are plain text, as Jinaga's clients read them.
+//! Bad input at the feed door, whose errors are plain text, as Jinaga's clients read them.
 
 use http::HeaderValue;
 

@@ -1,4 +1,4 @@
-//! Too much of everything, and what is hardly HTTP. Sent as bytes: no library would.
+//! Oversized requests and malformed HTTP. Sent as bytes: no library would send them.
 
 use crate::{
     server::Server,
@@ -7,7 +7,8 @@ use crate::{
 
 const HUGE: usize = 100 << 20;
 
-/// 100 MB with its length told, and in chunks, at every route; told first, it is not even sent.
+/// A body of 100 MB at every route, with a content length and in chunks. With a content length the
+/// body is not even sent.
 pub(super) async fn bodies(server: &Server) {
     for path in ["/api/v1/push", "/api/v1/ack"] {
         let start = format!("POST {path} HTTP/1.1\r\nhost: x\r\n");
@@ -41,7 +42,7 @@ pub(super) async fn bodies(server: &Server) {
 }
 
 /// hyper answers these by itself, with a status and no body.
-pub(super) async fn hardly_http(server: &Server) {
+pub(super) async fn malformed_http(server: &Server) {
     let wide = "x".repeat(70_000);
     let many = "a: b\r\n".repeat(2_000);
     let requests = [

@@ -1,6 +1,6 @@
-//! The same for the door of jobs and providers. It answers in zndraw-joblib's shapes, which differ
-//! from route to route, so what is asked of all of them is less: never the server's fault, and what
-//! is wrong is named.
+//! Bad input at the routes of jobs and providers. They answer in zndraw-joblib's shapes, which
+//! differ from route to route, so less is expected of all of them: no answer is the server's fault
+//! (5xx), and the wrong field is named.
 
 use bytes::Bytes;
 use http::{HeaderValue, Request};
@@ -15,7 +15,7 @@ use crate::{
 
 const UUID: &str = "2dfa3891-d7e1-4c8a-8630-4e74ab943073";
 const JSON: &str = "application/json";
-/// Fewer would mean that the document is not what this walks.
+/// With fewer routes the test would not have understood the API document.
 const AT_LEAST: usize = 250;
 
 struct BadRequest {
@@ -39,9 +39,9 @@ pub(super) async fn wrong(server: &Server, document: &Value) -> Vec<String> {
 fn judge(what: &str, named: &str, answer: &Answer) -> Option<String> {
     let text = answer.text();
     let is_refused = (400..500).contains(&answer.status);
-    let said = serde_json::from_str::<Value>(&text).unwrap_or_default();
-    // Where it is: FastAPI's list of places, or the words of a problem.
-    let is_named = said["detail"].to_string().contains(named);
+    let body = serde_json::from_str::<Value>(&text).unwrap_or_default();
+    // The wrong field: in FastAPI's list of locations, or in the text of a problem.
+    let is_named = body["detail"].to_string().contains(named);
     let short: String = text.chars().take(300).collect();
     let about = format!("{what}: {} {short}", answer.status);
     (!is_refused || !is_named).then(|| format!("expected {named:?} to be named; {about}"))
@@ -118,7 +118,7 @@ impl Route<'_> {
 
     fn ids(&self, cases: &mut Vec<BadRequest>) {
         let url = self.url();
-        // A user's id that cannot be one is that of nobody: fastapi-users says 404 and no more.
+        // An invalid user id is an unknown user: fastapi-users answers 404 and no more.
         if !url.contains(UUID) || self.path.starts_with("/v1/auth/users/") {
             return;
         }
@@ -200,7 +200,7 @@ impl Route<'_> {
                 .map(|wrong| (wrong, name.as_str()))
                 .collect();
             match (kind, name.as_str()) {
-                // What is said in a room may be any text.
+                // A chat message may be any text.
                 (_, "content") => {}
                 (_, "room_id" | "copy_from") => wrong.push((json!("\0"), "Room ID")),
                 (Some("string"), name) => wrong.push((json!("\0"), name)),

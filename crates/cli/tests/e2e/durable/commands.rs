@@ -1,4 +1,4 @@
-//! `wakeline durable`: the commands that look, and what is refused.
+//! `wakeline durable`: the commands that read, and the commands that are refused.
 
 use serde_json::Value;
 use wakeline_testkit::PostgresDatabase;
@@ -14,7 +14,7 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn instances_are_listed_the_newest_first() {
+async fn instances_are_listed_newest_first() {
     let workflows = Workflows::with_one_of_each().await;
     insta::assert_snapshot!(workflows.text(&["list"]).await, @r#"
     ID              NAME    VERSION  STATUS     EXECUTION  CREATED               UPDATED
@@ -45,7 +45,7 @@ async fn instances_are_listed_the_newest_first() {
 }
 
 #[tokio::test]
-async fn a_filter_finds_what_it_names_and_nothing_else() {
+async fn a_filter_lists_only_matching_instances() {
     let workflows = Workflows::with_one_of_each().await;
     for (filter, found) in [
         (["--status", "Running"].as_slice(), ["waiting"].as_slice()),
@@ -70,13 +70,13 @@ async fn a_filter_finds_what_it_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_instance_is_shown_with_all_that_belongs_to_it() {
+async fn an_instance_is_shown_with_its_state_children_and_queue() {
     let workflows = Workflows::with_one_of_each().await;
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     for instance in ["family", CHILD, "broken", "again", "waiting"] {
-        said.push(workflows.text(&["show", instance]).await);
+        outputs.push(workflows.text(&["show", instance]).await);
     }
-    insta::assert_snapshot!(said.join("\n\n"), @r#"
+    insta::assert_snapshot!(outputs.join("\n\n"), @r#"
     id            family
     name          Family 1.0.0
     status        Completed, execution 1
@@ -172,7 +172,7 @@ async fn stats_count_states_and_queues() {
     workflows.runtime.clone().shutdown(None).await;
     let client = workflows.client();
     client.raise_event("waiting", "go", "now").await.unwrap();
-    // A look that was under way when the runtime ended gives back what it took.
+    // A fetch under way when the runtime ended releases its item.
     until("nobody having it", async || {
         let json = workflows.json(&["stats"]).await;
         (json["queues"]["instancesLeased"] == 0).then_some(())
@@ -193,9 +193,9 @@ async fn stats_count_states_and_queues() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_refused_with_its_reason() {
+async fn an_impossible_command_is_refused_with_the_reason() {
     let workflows = Workflows::with_one_of_each().await;
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     for arguments in [
         ["list", "--status", "done"].as_slice(),
         &["list", "--limit", "0"],
@@ -213,7 +213,7 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
         &["prune", "--keep-last", "1", "--instance", "nobody"],
         &["prune", "instances", "--before", "2026-02-30"],
     ] {
-        said.push(format!(
+        outputs.push(format!(
             "{}: {}",
             arguments.join(" "),
             workflows.refusal(arguments).await
@@ -230,7 +230,7 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(log.contains(named), "{arguments:?}: {log}");
     }
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(outputs.join("\n"), @r#"
     list --status done: 2 error: invalid value 'done' for '--status <STATUS>': "done" is not a status; there are Running, Completed, Failed, ContinuedAsNew
     list --limit 0: 2 error: invalid value '0' for '--limit <LIMIT>': 0 is not in 1..=100000
     list --after page 2: 1 wakeline: "page 2" is not the `next` of a page of instances; pass that as `after`
@@ -247,7 +247,7 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
     prune --keep-last 1 --instance nobody: 1 wakeline: there is no instance "nobody"; a new one appears when a runtime has run its first turn
     prune instances --before 2026-02-30: 2 error: invalid value '2026-02-30' for '--before <TIME>': "2026-02-30" is not a time; use one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
     "#);
-    // Nothing of it did anything.
+    // None of the commands changed anything.
     let running = workflows.json(&["list", "--status", "running"]).await;
     assert_eq!(ids(&running), ["waiting"]);
     let totals = workflows.json(&["stats"]).await;
@@ -255,7 +255,7 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_database_without_a_schema_is_left_as_it_is() {
+async fn commands_create_nothing_in_a_database_without_the_schema() {
     let database = PostgresDatabase::new(&[]).await;
     let url = database.url();
     for arguments in [
@@ -277,13 +277,13 @@ async fn a_database_without_a_schema_is_left_as_it_is() {
         .await
         .unwrap();
     tokio::spawn(connection);
-    let asked = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'durable'";
-    let row = client.query_one(asked, &[]).await.unwrap();
+    let query = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'durable'";
+    let row = client.query_one(query, &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 0);
 }
 
 #[test]
-fn a_database_that_is_away_is_told_without_its_password() {
+fn an_unreachable_database_is_reported_without_its_password() {
     let port = wakeline_testbed::free_port().unwrap();
     let url = format!("postgres://user:hidden@127.0.0.1:{port}/db");
     let output = wakeline(&["durable", "stats", "--database", &url])

@@ -7,12 +7,12 @@ use super::{CHILD, Workflows};
 #[tokio::test]
 async fn a_running_instance_is_cancelled_with_its_reason() {
     let workflows = Workflows::with_one_of_each().await;
-    let said = workflows
+    let output = workflows
         .text(&["cancel", "waiting", "--reason", "the customer left"])
         .await;
     assert!(
-        said.starts_with("cancellation of waiting is requested"),
-        "{said}"
+        output.starts_with("cancellation of waiting is requested"),
+        "{output}"
     );
     let ended = workflows.ended("waiting").await;
     let OrchestrationStatus::Failed { details, .. } = ended else {
@@ -25,31 +25,31 @@ async fn a_running_instance_is_cancelled_with_its_reason() {
 }
 
 #[tokio::test]
-async fn an_instance_that_nobody_has_begun_can_be_cancelled() {
+async fn an_instance_that_no_runtime_has_started_can_be_cancelled() {
     let workflows = Workflows::with_one_of_each().await;
     workflows.runtime.clone().shutdown(None).await;
     workflows.start("later", "Waits", "").await;
     let shown = workflows.refusal(&["show", "later"]).await;
     assert!(shown.contains("a new one appears when"), "{shown}");
     workflows.text(&["cancel", "later", "--reason", "x"]).await;
-    // Both messages lie there for the next runtime.
+    // Both messages wait for the next runtime.
     assert_eq!(workflows.json(&["stats"]).await["queues"]["messages"], 2);
 }
 
 #[tokio::test]
 async fn an_instance_is_deleted_with_its_children() {
     let workflows = Workflows::with_one_of_each().await;
-    let said = workflows.text(&["delete", "family"]).await;
+    let output = workflows.text(&["delete", "family"]).await;
     assert!(
-        said.starts_with("deleted 2 instances, 2 executions, "),
-        "{said}"
+        output.starts_with("deleted 2 instances, 2 executions, "),
+        "{output}"
     );
     for gone in ["family", CHILD] {
         let refusal = workflows.refusal(&["show", gone]).await;
         assert!(refusal.contains("there is no instance"), "{refusal}");
     }
-    let said = workflows.text(&["delete", "waiting", "--force"]).await;
-    assert!(said.starts_with("deleted 1 instances, "), "{said}");
+    let output = workflows.text(&["delete", "waiting", "--force"]).await;
+    assert!(output.starts_with("deleted 1 instances, "), "{output}");
     let totals = workflows.json(&["stats"]).await;
     assert_eq!(totals["instances"]["total"], 3);
     assert_eq!(totals["instances"]["running"], 0);
@@ -63,20 +63,20 @@ async fn old_executions_are_pruned_and_the_current_one_stays() {
         ["prune", "--keep-last", "2", "--dry-run"].as_slice(),
         &["prune", "--keep-last", "2", "--before", "0s", "--dry-run"],
     ] {
-        let said = workflows.text(arguments).await;
-        assert_eq!(said, "would delete 4 executions of 2 instances");
+        let output = workflows.text(arguments).await;
+        assert_eq!(output, "would delete 4 executions of 2 instances");
     }
     let before = ["prune", "--before", "2020-01-01"];
-    let said = workflows.text(&before).await;
-    assert_eq!(said, "deleted 0 executions of 0 instances, 0 events");
+    let output = workflows.text(&before).await;
+    assert_eq!(output, "deleted 0 executions of 0 instances, 0 events");
 
     let one = ["prune", "--keep-last", "2", "--instance", "again"];
-    let said = workflows.text(&[&one[..], &["--dry-run"]].concat()).await;
-    assert_eq!(said, "would delete 2 executions of 1 instances");
-    let said = workflows.text(&one).await;
+    let output = workflows.text(&[&one[..], &["--dry-run"]].concat()).await;
+    assert_eq!(output, "would delete 2 executions of 1 instances");
+    let output = workflows.text(&one).await;
     assert!(
-        said.starts_with("deleted 2 executions of 1 instances, "),
-        "{said}"
+        output.starts_with("deleted 2 executions of 1 instances, "),
+        "{output}"
     );
     let refusal = workflows
         .refusal(&["history", "again", "--execution", "1"])
@@ -86,10 +86,10 @@ async fn old_executions_are_pruned_and_the_current_one_stays() {
     assert_eq!(shown["executionsCount"], 2);
     assert_eq!(shown["executions"][0]["number"], 4);
 
-    let said = workflows.text(&["prune", "--keep-last", "0"]).await;
+    let output = workflows.text(&["prune", "--keep-last", "0"]).await;
     assert!(
-        said.starts_with("deleted 4 executions of 2 instances, "),
-        "{said}"
+        output.starts_with("deleted 4 executions of 2 instances, "),
+        "{output}"
     );
     for instance in ["again", "once more"] {
         let shown = workflows.json(&["show", instance]).await;
@@ -111,25 +111,25 @@ async fn finished_instances_are_pruned_in_batches_until_none_is_left() {
     }
     let prune = ["prune", "instances", "--before", "0s"];
     let with = |more: &[&'static str]| [&prune[..], more].concat();
-    let said = workflows.text(&with(&["--dry-run"])).await;
+    let output = workflows.text(&with(&["--dry-run"])).await;
     assert_eq!(
-        said,
+        output,
         "would delete 134 instances, with their sub-orchestrations"
     );
-    let said = workflows.text(&with(&["--limit", "2", "--dry-run"])).await;
+    let output = workflows.text(&with(&["--limit", "2", "--dry-run"])).await;
     assert_eq!(
-        said,
+        output,
         "would delete 2 instances, with their sub-orchestrations"
     );
     let old = ["prune", "instances", "--before", "2020-01-01"];
-    let said = workflows.text(&old).await;
-    assert!(said.starts_with("deleted 0 instances"), "{said}");
+    let output = workflows.text(&old).await;
+    assert!(output.starts_with("deleted 0 instances"), "{output}");
 
-    // Those that ended first: one alone, and one with its child.
-    let said = workflows.text(&with(&["--limit", "2"])).await;
-    assert!(said.starts_with("deleted 3 instances"), "{said}");
-    let said = workflows.text(&with(&[])).await;
-    assert!(said.starts_with("deleted 132 instances"), "{said}");
+    // The instances that ended first: one alone, and one with its child.
+    let output = workflows.text(&with(&["--limit", "2"])).await;
+    assert!(output.starts_with("deleted 3 instances"), "{output}");
+    let output = workflows.text(&with(&[])).await;
+    assert!(output.starts_with("deleted 132 instances"), "{output}");
     let totals = workflows.json(&["stats"]).await;
     assert_eq!(totals["instances"]["total"], 1);
     assert_eq!(totals["instances"]["failed"], 0);

@@ -17,7 +17,7 @@ const ROUTES: [&str; 4] = [
     "/v1/durable/instances/x/history",
 ];
 
-/// A server of another store that shows them.
+/// A server on a store of its own that shows the workflows.
 async fn serve(workflows: &Workflows) -> Server {
     let flags = ["--durable-database", &workflows.url];
     Fixture::sqlite().serve().flags(&flags).start().await
@@ -184,7 +184,7 @@ async fn instances_are_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn the_stores_own_database_is_shown_when_only_a_schema_is_named() {
+async fn without_durable_database_the_schema_is_read_from_the_store() {
     let workflows = Workflows::with_one_of_each().await;
     let server = Fixture::postgres_at(workflows.url.clone())
         .serve()
@@ -195,7 +195,7 @@ async fn the_stores_own_database_is_shown_when_only_a_schema_is_named() {
 }
 
 #[tokio::test]
-async fn without_a_schema_there_is_nothing_to_show() {
+async fn without_durable_schema_the_routes_answer_404() {
     let server = Fixture::sqlite().serve().start().await;
     for path in ROUTES {
         let answer = server.get(path).await;
@@ -217,7 +217,7 @@ async fn without_a_schema_there_is_nothing_to_show() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_refused_with_its_name() {
+async fn bad_parameters_and_unknown_instances_are_refused_by_name() {
     let workflows = Workflows::with_one_of_each().await;
     let server = serve(&workflows).await;
     for (path, status, named) in [
@@ -253,7 +253,7 @@ async fn what_cannot_be_read_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_schema_that_is_not_there_yet_is_shown_when_it_is() {
+async fn a_missing_schema_is_shown_once_it_is_created() {
     let fixture = Fixture::postgres().await;
     let flags = ["--durable-schema", "durable"];
     let server = fixture.serve().flags(&flags).start().await;
@@ -272,7 +272,7 @@ async fn a_schema_that_is_not_there_yet_is_shown_when_it_is() {
 }
 
 #[tokio::test]
-async fn an_outage_of_its_database_is_told_and_survived() {
+async fn an_outage_of_the_durable_database_gets_503_and_the_view_recovers() {
     let mut postgres = Postgres::start().unwrap();
     let workflows = Workflows::at(postgres.url()).await;
     workflows.run("greet", "Greet", "Ada").await;
@@ -286,7 +286,7 @@ async fn an_outage_of_its_database_is_told_and_survived() {
         assert_eq!(answer.header("retry-after"), "1");
         assert_eq!(answer.problem()["type"], "urn:wakeline:store-unavailable");
     }
-    // It is no part of what the server itself needs.
+    // The server itself does not need the durable database.
     assert_eq!(server.get("/readyz").await.status, 200);
 
     postgres.start_again().unwrap();

@@ -19,8 +19,8 @@ use crate::{
     wire::{Answer, Line, get, post, request, with_header},
 };
 
-/// So rare that only the wake of the write itself can have answered the waiter: the bus makes the
-/// door recheck its waiters when a canary comes back late, so canaries are rare too.
+/// The fallback is so rare that only the wake of the write can have answered the waiter. The bus
+/// makes the door recheck its waiters when a canary comes back late, so canaries are rare too.
 const NO_FALLBACK: [&str; 8] = [
     "--wake-fallback",
     "1h",
@@ -38,7 +38,7 @@ const WRITES: &str = "writes";
 const WAITS: &str = "waits";
 
 /// A wake takes milliseconds, the fallback an hour.
-const HEARD_WITHIN: Duration = Duration::from_secs(1);
+const WOKEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// A read that waits for a write is not answered at all.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
@@ -78,11 +78,11 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
         },
         "POST /streams/v1/cycle" => {
             let source = format!("{name}-source");
-            let taken = leased_with_another_behind(node, &source).await;
+            let message = leased_with_another_behind(node, &source).await;
             let query = json!({"name": name, "source_queue": source, "config_hash": "c"});
             let query = node.post("/streams/v1/queries", &query).await.json();
             let cycle = json!({
-                "query_id": query["query_id"], "partition_id": taken["partitionId"],
+                "query_id": query["query_id"], "partition_id": message["partitionId"],
                 "state_ops": [], "push_items": [item(name)],
             });
             Case::Wakes {
@@ -92,15 +92,18 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
         }
         // The partition is free again, for its next message.
         "POST /api/v1/ack" => {
-            let taken = leased_with_another_behind(node, name).await;
+            let message = leased_with_another_behind(node, name).await;
             Case::Wakes {
-                write: post("/api/v1/ack", acknowledged(&taken, "completed").to_string()),
+                write: post(
+                    "/api/v1/ack",
+                    acknowledged(&message, "completed").to_string(),
+                ),
                 wait: pop(name),
             }
         }
         "POST /api/v1/ack/batch" => {
-            let taken = leased_with_another_behind(node, name).await;
-            let acks = json!({"acknowledgments": [acknowledged(&taken, "completed")]});
+            let message = leased_with_another_behind(node, name).await;
+            let acks = json!({"acknowledgments": [acknowledged(&message, "completed")]});
             Case::Wakes {
                 write: post("/api/v1/ack/batch", acks.to_string()),
                 wait: pop(name),
@@ -373,7 +376,7 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
     }
 }
 
-/// A `GET` of which the case above says that it writes.
+/// A `GET` that has a case above because it writes.
 fn is_writing_get(route: &str) -> bool {
     ["/api/v1/pop", "/jinaga/login", "/providers/"]
         .iter()
@@ -381,33 +384,33 @@ fn is_writing_get(route: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_write_whose_caller_has_gone_wakes_a_waiter_at_another_node() {
+async fn a_write_whose_caller_hung_up_wakes_a_waiter_at_another_node() {
     let nodes = Nodes::start().await;
-    let mut unheard = Vec::new();
+    let mut not_woken = Vec::new();
     for (number, route) in nodes.routes().await.iter().enumerate() {
         if route.starts_with("GET ") && !is_writing_get(route) {
             continue;
         }
         let name = format!("case{number}");
-        let is_heard = match case(route, &name, &nodes.writes).await {
+        let is_woken = match case(route, &name, &nodes.writes).await {
             Case::Wakes { write, wait } => nodes.hang_up_on_write(write, wait).await,
             Case::Releases { claim, wait } => nodes.hang_up_on_claim(claim, wait).await,
             Case::WakesNobody(_) => continue,
         };
-        if let Err(problem) = is_heard {
-            unheard.push(format!("{route}: {problem}"));
+        if let Err(problem) = is_woken {
+            not_woken.push(format!("{route}: {problem}"));
         }
     }
-    assert_eq!(unheard, [""; 0]);
+    assert_eq!(not_woken, [""; 0]);
 }
 
 /// A `GET` needs no case above if it is answered while no table can be written to.
 #[tokio::test]
-async fn every_other_get_writes_nothing() {
+async fn a_get_without_a_case_writes_nothing() {
     let nodes = Nodes::start().await;
     let routes = nodes.routes().await;
     let gets = routes.iter().filter_map(|route| route.strip_prefix("GET "));
-    // The first caller without a token makes the user that they all are.
+    // The first call without a token creates the user of all such calls.
     accepted(&nodes.writes, get("/v1/auth/users/me")).await;
     nodes.block_writes().await;
     let mut unanswered = Vec::new();
@@ -434,7 +437,7 @@ async fn every_other_get_writes_nothing() {
 
 /// The blocked write needs longer than a stopping server gives to its connections and wakes.
 #[tokio::test]
-async fn a_write_whose_caller_has_gone_is_committed_and_heard_of_by_a_node_that_stops() {
+async fn a_stopping_node_commits_and_announces_a_write_whose_caller_hung_up() {
     const BLOCKED_FOR: Duration = Duration::from_secs(6);
     let mut nodes = Nodes::start().await;
     let waiter = nodes.hold(pop("stopping")).await;
@@ -449,7 +452,7 @@ async fn a_write_whose_caller_has_gone_is_committed_and_heard_of_by_a_node_that_
     .await;
     tokio::time::sleep(BLOCKED_FOR).await;
     nodes.client.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(nodes.heard(waiter).await, Ok(()));
+    assert_eq!(nodes.woken(waiter).await, Ok(()));
     assert_eq!(nodes.writes.exit().await.code(), Some(0));
 }
 
@@ -507,7 +510,7 @@ impl Nodes {
         self.block_writes().await;
         self.hang_up(write).await;
         self.client.batch_execute("COMMIT").await.unwrap();
-        self.heard(waiter).await
+        self.woken(waiter).await
     }
 
     /// A request that is parked at the other node.
@@ -533,12 +536,12 @@ impl Nodes {
         self.block_writes().await;
         let mut line = Line::http1(self.waits.address()).await;
         let gone = self.begin_write(claim).await;
-        // Behind the other claim in the lock's line, so that it finds nothing left.
+        // This claim waits for the lock after the other claim, so that it finds nothing left.
         let waiter = tokio::spawn(async move { line.call(wait).await });
         self.until_blocked(WAITS).await;
         self.leave(gone).await;
         self.client.batch_execute("COMMIT").await.unwrap();
-        self.heard(waiter).await
+        self.woken(waiter).await
     }
 
     /// Opens a transaction in which no table can be written to. The locks are taken one by one, so
@@ -564,7 +567,7 @@ impl Nodes {
         self.leave(writing).await;
     }
 
-    /// Until its commit is blocked.
+    /// Begins the write and waits until its commit is blocked.
     async fn begin_write(
         &self,
         write: Request<Bytes>,
@@ -585,14 +588,14 @@ impl Nodes {
         .await;
     }
 
-    /// Only the node `name`'s, and not its own upkeep: after another statement the write may not
-    /// have come yet, and its caller would hang up before the server has read it.
+    /// Until a write of the node is blocked. Its own upkeep does not count: after another statement
+    /// the write may not have come yet, and its caller would hang up before the server has read it.
     async fn until_blocked(&self, name: &str) {
         until("a request to stand in the lock's line", async || {
             let blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
                            datname = current_database() AND application_name = $1 AND \
                            query !~ 'sweep|queue_counters|queue_node_stats|queue_held_pops'";
-            // A transaction sees the activity as it was when it first asked.
+            // A transaction sees the activity of the moment of its first query.
             let forget = self.client.batch_execute("SELECT pg_stat_clear_snapshot()");
             forget.await.unwrap();
             let rows = self.client.query(blocked, &[&name]).await.unwrap();
@@ -601,13 +604,13 @@ impl Nodes {
         .await;
     }
 
-    /// Whether the waiter is answered, and with what it waited for.
-    async fn heard(&self, waiter: JoinHandle<hyper::Result<Answer>>) -> Result<(), String> {
+    /// Succeeds if the waiter is answered with success in time.
+    async fn woken(&self, waiter: JoinHandle<hyper::Result<Answer>>) -> Result<(), String> {
         // A waiter that was not woken hangs up, so that the next case does not count it.
         let hang_up = waiter.abort_handle();
-        let answered = timeout(HEARD_WITHIN, waiter).await;
+        let answered = timeout(WOKEN_WITHIN, waiter).await;
         hang_up.abort();
-        let heard = match answered {
+        let woken = match answered {
             Err(_) => Err("the waiter was not woken".to_owned()),
             Ok(answer) => match answer.expect("no panic") {
                 // 404 where the write removed the worker that waits.
@@ -617,11 +620,11 @@ impl Nodes {
             },
         };
         until_held(&self.waits, 0).await;
-        heard
+        woken
     }
 }
 
-/// Until exactly so many requests are held. What a node itself waits for does not count.
+/// Until exactly `count` requests are held. The node's own wait for the feed log does not count.
 async fn until_held(server: &Server, count: usize) {
     until(&format!("{count} held"), async || {
         let waits = server.get("/v1/waits").await.json();
@@ -685,7 +688,7 @@ async fn leased(node: &Server, queue: &str) -> Value {
     accepted(node, pop(queue)).await["messages"][0].clone()
 }
 
-/// The same, with another one behind it in its partition.
+/// A leased message with another one after it in its partition.
 async fn leased_with_another_behind(node: &Server, queue: &str) -> Value {
     let taken = leased(node, queue).await;
     node.push(queue, json!("second")).await;
@@ -716,7 +719,7 @@ async fn consumed(node: &Server, name: &str) {
     assert_eq!(popped["messages"].as_array().map(Vec::len), Some(1));
 }
 
-/// What a reader that gives no parameters asks for.
+/// The parameters and the hash of a read without parameters.
 const HASH_OF_NO_PARAMETERS: &str =
     "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
 

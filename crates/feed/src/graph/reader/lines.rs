@@ -57,7 +57,7 @@ impl Lines {
         Some((number, Ok(bare(&self.begun))))
     }
 
-    /// What came after the last line end.
+    /// The bytes after the last line end.
     pub(super) fn last(&mut self) -> Option<&[u8]> {
         if self.lent || self.begun.is_empty() {
             return None;

@@ -50,7 +50,7 @@ pub(super) fn covers(target: &Skeleton, rule_feeds: &[RuleFeed<'_>]) -> bool {
     cover.rest(State::of(target, inputs.collect()))
 }
 
-/// What is still to be covered, and the facts from which on.
+/// The part that is still to be covered, and the facts from which it starts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     live: BTreeSet<usize>,

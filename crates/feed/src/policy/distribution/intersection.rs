@@ -91,7 +91,7 @@ fn identity(label: Name) -> Condition {
     })
 }
 
-/// What the labels of the users' specification are called in the other one: its givens are the
+/// The names of the users' labels in the other specification: its givens are the
 /// other's, one by one, and its unknowns get names that nothing else has.
 struct NewNames {
     names: HashMap<Name, Name>,

@@ -3,7 +3,7 @@
 //! For each fact of a feed that a rule shares there is one query, asked from that fact on: up and
 //! down to the rule's givens and on to its users. A fact may be loaded if the query finds anything.
 //! So a request costs one question for each type in it and each place of that type in a rule,
-//! whatever the number of facts, and each question follows the edges' indexes.
+//! however many facts there are, and each statement follows the edges' indexes.
 //!
 //! It is sound: where the query finds something there are givens for which the rule's feed, or a
 //! part of it that [`super::shape::contains`] allows, has the fact in a row and the rule admits the

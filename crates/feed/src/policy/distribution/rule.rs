@@ -25,7 +25,7 @@ pub(super) struct SharedFeed {
     pub(super) skeleton: Skeleton,
     /// Whether a user is among those it is shared with.
     pub(super) admission: Admission,
-    /// What can admit a user.
+    /// The facts that can admit a user.
     pub(super) gates: Vec<GateTemplate>,
     /// For each fact of the feed, the query whether a user may load it.
     pub(super) loads: Vec<LoadQuery>,
@@ -87,7 +87,8 @@ impl Rule {
             .into_iter()
             .map(|feed| SharedFeed::new(feed, share, &with))
             .collect::<Result<Vec<_>, _>>()?;
-        // One that is too much together with the users is not shared; the rule is good without it.
+        // A feed that is too large together with the users is not shared; the rule is valid without
+        // it.
         let added = feeds::build_added(share).into_iter();
         feeds.extend(added.filter_map(|feed| SharedFeed::new(feed, share, &with).ok()));
         Ok(Self { feeds, with })

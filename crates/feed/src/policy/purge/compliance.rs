@@ -6,7 +6,7 @@ use crate::{
     specification::{Condition, Existential, Match, Path, Projection, Specification},
 };
 
-/// What is missing, one text for each match; empty if nothing is.
+/// The missing conditions, one text for each match; empty if none is missing.
 pub(super) fn missing(specification: &Specification, conditions: &[Specification]) -> Vec<String> {
     let matches = specification.matches.iter();
     matches

@@ -62,7 +62,7 @@ pub(super) async fn declaring_a_feed_again_stores_its_use_once_a_day(database: D
     assert!(is_stored(&store).await);
 }
 
-pub(super) async fn a_followed_feed_stays_stored(database: Database) {
+pub(super) async fn the_definition_of_a_followed_feed_is_not_forgotten(database: Database) {
     let (store, definitions, [before, after]) = defined(&database).await;
     let followed = definitions.find_at(HASH, before).await.unwrap();
     forget(&store).await;

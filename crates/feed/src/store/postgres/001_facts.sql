@@ -114,7 +114,7 @@ $$;
 
 -- Saves that arrived together. The facts are in an order in which predecessors come first; "sorted"
 -- are their indexes by hash. An edge's predecessor is the index of a fact, or the negative index of
--- a fact "outside", which has to be stored already. If one that is needed is not, the function
+-- a fact "outside", which has to be stored already. If a needed one is not, the function
 -- writes nothing, and the caller decides by "known" and "outside" which saves are refused.
 CREATE FUNCTION wakeline.feed_save(
     kinds integer[], hashes bytea[], fields text[], predecessors text[], sorted integer[],

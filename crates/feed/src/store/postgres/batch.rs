@@ -128,7 +128,7 @@ impl<'a> SaveBatch<'a> {
         }
     }
 
-    /// What each save has added: a fact is new to the first that has it.
+    /// The facts that each save has added: a fact is new to the first save that has it.
     pub(super) fn saved(&self, known: &[Option<Seq>], at: &[Seq]) -> Vec<SaveOutcome> {
         let mut is_new: Vec<bool> = known.iter().map(Option::is_none).collect();
         let save = |save: &&PreparedSave| {
@@ -144,7 +144,7 @@ impl<'a> SaveBatch<'a> {
         self.saves.iter().map(save).collect()
     }
 
-    /// Which saves have to be refused: one after the other, so that none builds on one that is.
+    /// The saves to refuse, decided one after the other, so that none builds on a refused one.
     pub(super) fn refused(
         &self,
         known: &[Option<Seq>],

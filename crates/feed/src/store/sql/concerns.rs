@@ -44,7 +44,7 @@ impl<'a> ConcernSearch<'a> {
     }
 
     /// `None` if nothing can be found: there are no facts, or their givens are not above them and
-    /// nobody watches any.
+    /// none is watched.
     pub(in crate::store) fn statement(
         &self,
         dialect: Dialect,

@@ -1,4 +1,4 @@
-//! What must exist or must not.
+//! Conditions: facts that must exist or must not.
 
 use super::{Dialect, Loop, NothingStored, Statement, StatementBuilder, all, nested, row_exists};
 use crate::{
