@@ -104,7 +104,7 @@ it("the server computes the hashes that the client does", async (context) => {
   }
 });
 
-it("a fact is one fact, however often and in whatever form it is saved", async (context) => {
+it("a fact that is saved repeatedly and in other forms is stored once", async (context) => {
   const root = unique("root");
   const fields = { root };
   const fact = { type: "Load.Root", hash: computeHash(fields, {}), predecessors: {}, fields };
@@ -118,7 +118,7 @@ it("a fact is one fact, however often and in whatever form it is saved", async (
   assert.equal(JSON.parse(page.body).references.length, 5);
 });
 
-it("a fact whose predecessor is not there is refused by name", {
+it("a fact whose predecessor is not stored is refused by name", {
   wakelineOnly: "upstream stores it and loses its edge for ever",
 }, async (context) => {
   const missing = { type: "Load.Root", hash: computeHash({ root: unique("root") }, {}) };

@@ -22,12 +22,12 @@ async function team(context) {
   return { owner, member, stranger, memberFact, strangerFact, team, names };
 }
 
-it("a member queries what is shared with members", async (context) => {
+it("a member's query finds the facts shared with members", async (context) => {
   const { member, team: given } = await team(context);
   assert.deepEqual(await member.query(tasks, given), ["first"]);
 });
 
-it("somebody else finds nothing, and is told why", async (context) => {
+it("a query of a user who is no member finds nothing, with the reason", async (context) => {
   const { stranger, team: given } = await team(context);
   const { results, diagnostics } = await stranger.j.queryWithDiagnostics(tasks, given);
   assert.deepEqual(results, []);
@@ -39,7 +39,7 @@ const sitesOf = model.given(User).match((user) => user
   .select((site) => site.domain));
 
 it("a rule's given may have another name than the client's", {
-  wakelineOnly: "upstream answers 500 to who is not in such a rule: Label user not found",
+  wakelineOnly: "upstream answers 500 to a user who is not in such a rule: Label user not found",
 }, async (context) => {
   const { owner, stranger } = await team(context);
   const user = await owner.login();
@@ -48,7 +48,7 @@ it("a rule's given may have another name than the client's", {
   assert.deepEqual(await stranger.query(sitesOf, user), []);
 });
 
-it("a query that no rule is for throws DistributionDeniedError", async (context) => {
+it("a query without a rule throws DistributionDeniedError", async (context) => {
   const { member, memberFact } = await team(context);
   await assert.rejects(member.query(teamsOf, memberFact), (error) => {
     assert.ok(error instanceof DistributionDeniedError, String(error));
@@ -62,7 +62,7 @@ it("a query that is narrower than its rule throws DistributionDeniedError", asyn
   await assert.rejects(member.query(orphanedTasks, given), DistributionDeniedError);
 });
 
-it("everybody gets what is shared with everyone", async (context) => {
+it("every user gets the facts shared with everyone", async (context) => {
   const { owner } = await team(context);
   const site = new Site(await owner.login(), unique("site"));
   await owner.fact(somePost(site, "for all"));
@@ -78,7 +78,7 @@ it("a member's subscription follows live", async (context) => {
   await eventually(() => sorted(results), ["first", "second"]);
 });
 
-it("a subscription goes live when the fact comes that authorises it", async (context) => {
+it("a subscription goes live when the fact that authorises it is saved", async (context) => {
   const { owner, stranger, strangerFact, team: given } = await team(context);
   const { results, loaded } = stranger.subscribe(tasks, given);
   await loaded();
@@ -94,7 +94,7 @@ const commentsBy = model.given(User).match((user) => user
   .successors(Comment, (comment) => comment.author)
   .select((comment) => comment.text));
 
-it("a subscription that no rule is for is told so and does not hang", {
+it("a subscription without a rule is refused and does not hang", {
   wakelineOnly: "upstream's stream of a denied feed stays silent, and loaded() never settles",
 }, async (context) => {
   const { stranger, strangerFact } = await team(context);
@@ -112,14 +112,14 @@ function load(context, user, facts) {
   return post(context.guardedUrl, "/load", "application/json", body, { accept: "application/json", authorization });
 }
 
-it("a load is refused for what the user may not see", async (context) => {
+it("a load of facts that the user may not see is refused", async (context) => {
   const { team: given, names } = await team(context);
   const answer = await load(context, names[2], [new Task(given, "first")]);
   assert.equal(answer.status, 403);
   assert.equal(answer.body, "Unauthorized");
 });
 
-it("a load gives what a feed has given", async (context) => {
+it("a load gives the facts that a feed has given", async (context) => {
   const { member, team: given, names } = await team(context);
   assert.deepEqual(await member.query(tasks, given), ["first"]);
   const answer = await load(context, names[1], [new Task(given, "first")]);
@@ -127,7 +127,7 @@ it("a load gives what a feed has given", async (context) => {
   assert.deepEqual(JSON.parse(answer.body).facts.map(({ type }) => type), ["Jinaga.User", "Team.Team", "Team.Task"]);
 });
 
-it("a load gives what a rule shares, though no feed has given it", {
+it("a load gives the facts that a rule shares, though no feed has given them", {
   wakelineOnly: "upstream remembers what feeds served in the last five minutes in this process",
 }, async (context) => {
   const { team: given, names } = await team(context);

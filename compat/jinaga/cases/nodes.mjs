@@ -10,14 +10,14 @@ async function twoNodes(context, settings) {
   return [await deployment.node(settings), await deployment.node(settings)];
 }
 
-it("what is saved at one node is found at the other", { nodes: true }, async (context) => {
+it("a fact saved at one node is found at the other", { nodes: true }, async (context) => {
   const [one, other] = await twoNodes(context);
   const site = someSite();
   await context.client({ url: one.url }).fact(somePost(site, "one"));
   assert.deepEqual(await context.client({ url: other.url }).query(posts, site), ["one"]);
 });
 
-it("a subscription at one node hears what is saved at the other", {
+it("a subscription at one node gets the facts saved at the other", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another",
 }, async (context) => {
@@ -31,7 +31,7 @@ it("a subscription at one node hears what is saved at the other", {
   await eventually(() => sorted(results), ["here", "there"]);
 });
 
-it("nested projections hear what is saved at the other node", {
+it("nested projections get the facts saved at the other node", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another",
 }, async (context) => {
@@ -89,7 +89,7 @@ it("a subscriber moves to the other node when its own is killed", {
   assert.ok(!first.hashes().includes(second.hashes()[0]));
 });
 
-it("writers at two nodes at the same time are all heard at both", {
+it("facts of concurrent writers at two nodes reach the subscribers of both", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another",
 }, async (context) => {
@@ -130,7 +130,7 @@ async function follow(context, nodes, feed, first, isOver) {
   return { seen, following };
 }
 
-it("twenty clients have what four writers saved at two nodes of which one was killed", {
+it("twenty clients get the facts of four writers at two nodes of which one is killed", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another, and late commits are skipped",
 }, async (context) => {

@@ -35,7 +35,7 @@ function events(url, feed, headers = {}) {
   return found;
 }
 
-it("server-sent events bring pages, SYNC and what comes live, and go on at Last-Event-ID", OWN, async (context) => {
+it("server-sent events bring pages, SYNC and live facts, and resume at Last-Event-ID", OWN, async (context) => {
   const root = unique("root");
   await post(context.url, "/save", GRAPH, items(root, 3));
   const [feed] = await context.streams().feeds(itemsOf(root));
@@ -51,7 +51,7 @@ it("server-sent events bring pages, SYNC and what comes live, and go on at Last-
   second.close();
 });
 
-it("a page that would be empty is held until there is something", OWN, async (context) => {
+it("an empty page is held until a fact is saved", OWN, async (context) => {
   const root = unique("root");
   await post(context.url, "/save", GRAPH, items(root, 1));
   const [feed] = await context.streams().feeds(itemsOf(root));

@@ -46,7 +46,7 @@ it("a subscription that begins while its server is away is served when it comes"
   await eventually(() => sorted(results), ["after", "before"]);
 });
 
-it("a server that is stopped lets its streams go, and they go on at the next", {
+it("a server that is stopped ends its streams, and they resume at the next one", {
   wakelineOnly: "upstream forgets its feeds",
 }, async (context) => {
   const node = await (await context.deployment()).node();
@@ -59,7 +59,7 @@ it("a server that is stopped lets its streams go, and they go on at the next", {
   await eventually(() => results, ["after"]);
 });
 
-it("a client that keeps writing through a restart loses nothing that was acknowledged", {
+it("a client that keeps writing through a restart loses no acknowledged fact", {
   wakelineOnly: "upstream forgets its feeds",
 }, async (context) => {
   // The client takes SYNC's bookmark although it has not loaded the page before it yet. On a busy machine

@@ -15,7 +15,7 @@ it("a query brings the successors of its given to another client", async (contex
   assert.deepEqual(sorted(await context.client().query(posts, site)), ["one", "two"]);
 });
 
-it("a query of a given that nobody saved finds nothing", async (context) => {
+it("a query of a given that is not stored finds nothing", async (context) => {
   assert.deepEqual(await context.client().query(posts, someSite()), []);
 });
 
@@ -56,7 +56,7 @@ it("exists keeps those that have a successor", async (context) => {
   assert.deepEqual(await context.client().query(publishedPosts, site), ["published"]);
 });
 
-it("notExists leaves out what is deleted, and brings it back when it is restored", async (context) => {
+it("notExists leaves out deleted facts, and brings them back when they are restored", async (context) => {
   const site = someSite();
   const [kept, gone] = [somePost(site, "kept"), somePost(site, "gone")];
   const deleted = new Deleted(gone, "today");

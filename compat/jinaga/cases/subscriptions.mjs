@@ -4,7 +4,7 @@ import { Approved, Comment, Deleted, Restored, Title, liveComments, livePosts, p
 import { it } from "../runner.mjs";
 import { eventually, sorted } from "../steps.mjs";
 
-it("a subscription brings what is there and then what comes", async (context) => {
+it("a subscription brings the stored facts and then the new ones", async (context) => {
   const site = someSite();
   const writer = context.client();
   await writer.fact(somePost(site, "before"));
@@ -15,7 +15,7 @@ it("a subscription brings what is there and then what comes", async (context) =>
   await eventually(() => sorted(results), ["after", "before"]);
 });
 
-it("a subscription of a given that is not there yet goes live when it comes", async (context) => {
+it("a subscription of a given that is not stored yet goes live when it is saved", async (context) => {
   const site = someSite();
   const { results, loaded } = context.client().subscribe(posts, site);
   await loaded();
@@ -26,7 +26,7 @@ it("a subscription of a given that is not there yet goes live when it comes", as
   await eventually(() => results, ["first"]);
 });
 
-it("a given and its successor that come in one save reach the subscription", async (context) => {
+it("a given and its successor of one save reach the subscription", async (context) => {
   const site = someSite();
   const { results, loaded } = context.client().subscribe(posts, site);
   await loaded();
@@ -81,7 +81,7 @@ it("a deleted fact leaves a subscription and comes back when it is restored", as
   await eventually(() => results, ["one"]);
 });
 
-it("what is said about a restored fact comes with it, and what is said later too", {
+it("the successors of a restored fact come with it, and later ones too", {
   wakelineOnly: "upstream has no feed of what follows a restored fact",
 }, async (context) => {
   const site = someSite();
@@ -160,7 +160,7 @@ it("a client's own facts reach its own subscription", async (context) => {
   await eventually(() => results, ["own"]);
 });
 
-it("streams that are opened again go on where they were", async (context) => {
+it("streams that are opened again resume where they were", async (context) => {
   const site = someSite();
   const writer = context.client();
   const { results, loaded } = context.client({ refresh: 1 }).subscribe(posts, site);

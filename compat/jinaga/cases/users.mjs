@@ -40,7 +40,7 @@ it("a login without a token is refused", async (context) => {
   });
 });
 
-it("a token that is not ours is refused", async (context) => {
+it("a token of another issuer is refused", async (context) => {
   const url = context.guardedUrl;
   for (const [name, value] of [
     ["broken", "Bearer not-a-token"],
@@ -61,7 +61,7 @@ it("OPTIONS needs no token", async (context) => {
   assert.match(answer.headers["accept-post"], /application\/x-jinaga-graph-v1/);
 });
 
-it("a user saves what the rules give him", async (context) => {
+it("a user saves the facts that the rules allow", async (context) => {
   const alice = context.client({ url: context.guardedUrl, user: unique("alice") });
   const site = new Site(await alice.login(), unique("site"));
   await alice.facts(site, new Post(site, site.creator, "mine"));
@@ -82,7 +82,7 @@ it("a save that the rules forbid is refused with the type", async (context) => {
   assert.deepEqual(await bob.query(posts, site), []);
 });
 
-it("a type without a rule, and one that nobody may save, are refused", async (context) => {
+it("a type without a rule, and a type that no user may save, are refused", async (context) => {
   const alice = context.client({ url: context.guardedUrl, user: unique("alice") });
   await alice.login();
   await alice.fact(new Guest());
@@ -110,7 +110,7 @@ function load(context, references, headers) {
   return post(context.guardedUrl, "/load", "application/json", body, { accept: "application/json", ...headers });
 }
 
-it("an anonymous client saves what it signs itself", async (context) => {
+it("an anonymous client saves facts that it signs itself", async (context) => {
   const client = context.client({ url: context.guardedUrl });
   const site = await client.j.singleUse(async (principal) => {
     const site = await client.fact(new Site(principal, unique("single-use")));
@@ -169,7 +169,7 @@ it("a forged signature is refused", async (context) => {
   assert.match(answer.body, /^The signatures on the facts are invalid\./);
 });
 
-it("without rules a user's facts are everybody's", async (context) => {
+it("without rules every user may read a user's facts", async (context) => {
   const site = someSite();
   const post = somePost(site);
   await context.client().fact(new Comment(post, new User(unique("key")), "c1"));
