@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_function_without_a_subject_is_a_failure() {
         assert_eq!(
-            failures("    pub async fn what_is_kept_is_limited(node: Node) {"),
+            failures("    pub async fn what_is_kept_is_limited(node: Node) {}"),
             [
                 "crates/queue/src/a.rs:1: the function `what_is_kept_is_limited` names its subject, and not `what`"
             ]

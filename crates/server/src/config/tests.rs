@@ -239,8 +239,10 @@ fn a_name_to_listen_on_is_judged_by_all_its_addresses() {
 
 #[tokio::test]
 async fn a_name_with_an_open_address_needs_a_login_at_the_start() {
-    let mut config = Config::default();
-    config.listen = Listen::resolved("name:1", &["127.0.0.1:1", "192.0.2.7:1"]);
+    let mut config = Config {
+        listen: Listen::resolved("name:1", &["127.0.0.1:1", "192.0.2.7:1"]),
+        ..Config::default()
+    };
     let refused = config.resolve().await.unwrap_err().to_string();
     assert_snapshot!(refused, @"listen: name:1: 192.0.2.7:1 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller");
     config.insecure = true;

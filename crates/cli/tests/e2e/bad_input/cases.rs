@@ -102,6 +102,8 @@ fn queries(cases: &mut Vec<Case>, path: &str, operation: &Value) {
             (_, Some("boolean")) => &["maybe", "", "2", "%00", "-1", "null"],
             // Any text counts as true.
             ("verbose", _) => &[],
+            // Without a word it is not given, as clients send it.
+            ("subscriptionMode", _) => &["weird", "ALL", "%00", "a%00b", &long],
             (_, Some("string")) => &["", "%00", "a%00b", &long],
             (_, other) => panic!("no bad values are known for {name}, {other:?}"),
         };
