@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { Node } from "./node.mjs";
+import { Node } from "../javascript/node.mjs";
 import * as upstream from "./upstream.mjs";
 import * as wakeline from "./wakeline.mjs";
 
@@ -27,7 +27,7 @@ export class Deployment {
   /** A server that is ready. Settings have the names in wakeline.mjs and upstream.mjs. */
   async node(settings = {}) {
     const number = this.#nodes.length;
-    const node = new Node(HOSTS[this.host].process(this, number, settings), join(this.place, `node-${number}.log`));
+    const node = new Node(HOSTS[this.host].process(this, number, settings), join(this.place, `node-${number}.log`), "/jinaga");
     this.#nodes.push(node);
     await node.start();
     return node;

@@ -103,6 +103,9 @@ impl Run<'_> {
         if !self.suites.is_empty() {
             self.board.phase("clients", |_| {
                 for suite in &self.suites {
+                    if suite.needs_browser() {
+                        tools::ensure_browser()?;
+                    }
                     suite.install(self.workspace)?;
                 }
                 Ok(Counts::none())

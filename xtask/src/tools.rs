@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use wakeline_testbed::{find_postgres, find_program};
 
-use crate::run::run_shown;
+use crate::run::{Line, run, run_shown};
 use crate::workspace::Workspace;
 
 /// A tool that cargo can build, at a version the pinned toolchain compiles.
@@ -91,39 +91,90 @@ const NPM: DebianPackage = DebianPackage {
     is_present: || find_program("npm").is_some(),
 };
 
+/// For `compat/browser`.
+const CHROMIUM: DebianPackage = DebianPackage {
+    name: "chromium",
+    is_present: || find_program("chromium").is_some(),
+};
+
+/// Installs everything but the browser, which is large and is installed while the compiler works
+/// ([`ensure_browser`]). Where nothing can be installed, the error names the browser too.
 pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
     let mut needed: Vec<&DebianPackage> = SERVERS.iter().collect();
+    let mut installed_later = Vec::new();
     if workspace.root.join("compat").is_dir() {
         needed.extend([&PYTHON, &NODE, &NPM]);
+        installed_later.push(&CHROMIUM);
     }
     let missing = missing_of(&needed);
-    if missing.is_empty() {
-        return Ok(());
+    if !can_install()? {
+        let missing = [missing, missing_of(&installed_later)].concat();
+        if !missing.is_empty() {
+            bail!(
+                "missing: {}. Install them, on Debian as root:\n\n    {}\n",
+                missing.join(", "),
+                by_hand(&missing)
+            );
+        }
+    } else if !missing.is_empty() {
+        println!("missing: {}. Installing", missing.join(", "));
+        // Debian may start what it installs, on the usual ports. The tests start servers of their own
+        // on other ports.
+        for arguments in installation(&missing) {
+            let status = run_shown(&mut apt_get(&arguments))?;
+            ensure!(status.success(), "apt-get {} failed", arguments.join(" "));
+        }
     }
-    let by_hand = format!(
-        "apt-get update && apt-get install -y --no-install-recommends {}",
-        missing.join(" ")
-    );
-    if !is_root()? || find_program("apt-get").is_none() {
-        bail!(
-            "missing: {}. Install them, on Debian as root:\n\n    {by_hand}\n",
-            missing.join(", ")
+    ensure_present(&needed)
+}
+
+/// Runs beside other phases, so what apt-get says is shown only if it fails.
+pub(crate) fn ensure_browser() -> Result<()> {
+    for arguments in installation(&missing_of(&[&CHROMIUM])) {
+        let mut lines = Vec::new();
+        let status = run(&mut apt_get(&arguments), |line| {
+            let (Line::Out(line) | Line::Err(line)) = line;
+            lines.push(line);
+        })?;
+        ensure!(
+            status.success(),
+            "apt-get {} failed:\n{}",
+            arguments.join(" "),
+            lines.join("\n")
         );
     }
-    println!("missing: {}. Installing", missing.join(", "));
-    // Debian may start what it installs, on the usual ports. The tests start servers of their own on
-    // other ports.
-    apt_get(&["update"])?;
-    let mut install = vec!["install", "-y", "--no-install-recommends"];
-    install.extend(&missing);
-    apt_get(&install)?;
-    let still = missing_of(&needed);
+    ensure_present(&[&CHROMIUM])
+}
+
+/// The commands of apt-get; none if nothing is missing.
+fn installation<'a>(missing: &[&'a str]) -> Vec<Vec<&'a str>> {
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let install = ["install", "-y", "--no-install-recommends"];
+    vec![vec!["update"], [&install, missing].concat()]
+}
+
+fn by_hand(missing: &[&str]) -> String {
+    let commands = installation(missing);
+    let commands = commands.iter().map(|arguments| arguments.join(" "));
+    let commands: Vec<String> = commands.map(|text| format!("apt-get {text}")).collect();
+    commands.join(" && ")
+}
+
+fn ensure_present(needed: &[&DebianPackage]) -> Result<()> {
+    let missing = missing_of(needed);
     ensure!(
-        still.is_empty(),
-        "apt-get succeeded, but {} is still missing; try: {by_hand}",
-        still.join(", ")
+        missing.is_empty(),
+        "apt-get succeeded, but {} is still missing; try: {}",
+        missing.join(", "),
+        by_hand(&missing)
     );
     Ok(())
+}
+
+fn can_install() -> Result<bool> {
+    Ok(is_root()? && find_program("apt-get").is_some())
 }
 
 fn succeeds(program: &str, arguments: &[&str]) -> bool {
@@ -136,18 +187,13 @@ fn missing_of(needed: &[&DebianPackage]) -> Vec<&'static str> {
     missing.map(|package| package.name).collect()
 }
 
-fn apt_get(arguments: &[&str]) -> Result<()> {
+fn apt_get(arguments: &[&str]) -> Command {
     let mut command = Command::new("apt-get");
     command
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .current_dir(Path::new("/"));
-    ensure!(
-        run_shown(&mut command)?.success(),
-        "apt-get {} failed",
-        arguments.join(" ")
-    );
-    Ok(())
+    command
 }
 
 fn is_root() -> Result<bool> {
@@ -156,4 +202,18 @@ fn is_root() -> Result<bool> {
         .output()
         .context("running id")?;
     Ok(output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_by_hand_does_what_root_does() {
+        assert_eq!(
+            by_hand(&["redis-server", "chromium"]),
+            "apt-get update && apt-get install -y --no-install-recommends redis-server chromium"
+        );
+        assert!(installation(&[]).is_empty());
+    }
 }

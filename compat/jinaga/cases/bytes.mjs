@@ -4,7 +4,7 @@ import { connect as socket } from "node:net";
 import { library } from "../client.mjs";
 import { items } from "../graphs.mjs";
 import { post, send } from "../http.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, unique } from "../steps.mjs";
 
 const { Jinaga, computeHash } = library();

@@ -4,7 +4,7 @@ import { library } from "../client.mjs";
 import { Comment, Site, User, model, posts, somePost } from "../blog.mjs";
 import { post, send } from "../http.mjs";
 import { token } from "../rules.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, sorted, unique } from "../steps.mjs";
 import { Member, Task, Team, orphanedTasks, tasks, teamsOf } from "../team.mjs";
 

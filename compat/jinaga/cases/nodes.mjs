@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 
 import { pages, posts, Comment, somePost, someSite, someone } from "../blog.mjs";
 import { post, send } from "../http.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, sorted, unique } from "../steps.mjs";
 
 async function twoNodes(context, settings) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { library } from "../client.mjs";
 import { items } from "../graphs.mjs";
 import { open, post, send } from "../http.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, unique } from "../steps.mjs";
 
 const { Jinaga } = library();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { posts, somePost, someSite } from "../blog.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, sorted } from "../steps.mjs";
 
 it("facts outlive a server that is killed", async (context) => {

@@ -5,7 +5,7 @@ import {
   commentsByPost, commentsOfSite, livePosts, model, pages, posts, publishedPosts,
   somePost, someSite, someone, Site, User,
 } from "../blog.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { sorted } from "../steps.mjs";
 
 it("a query brings the successors of its given to another client", async (context) => {

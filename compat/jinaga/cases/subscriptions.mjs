@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { Approved, Comment, Deleted, Restored, Title, liveComments, livePosts, pages, posts, somePost, someSite, someone } from "../blog.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, sorted } from "../steps.mjs";
 
 it("a subscription brings the stored facts and then the new ones", async (context) => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 
 import { unknown } from "../differences.mjs";
 import { Replay } from "../replay.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 
 const PLACE = join(dirname(fileURLToPath(import.meta.url)), "..", "transcripts");
 

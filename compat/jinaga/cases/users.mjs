@@ -4,7 +4,7 @@ import { library } from "../client.mjs";
 import { Comment, Post, Site, somePost, someSite, posts } from "../blog.mjs";
 import { post, send } from "../http.mjs";
 import { token } from "../rules.mjs";
-import { it } from "../runner.mjs";
+import { it } from "../../javascript/runner.mjs";
 import { eventually, unique } from "../steps.mjs";
 import { Forbidden, Guest, Team } from "../team.mjs";
 

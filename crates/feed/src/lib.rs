@@ -28,6 +28,7 @@ pub mod pages;
 pub mod paging;
 pub mod policy;
 pub mod policy_file;
+mod preview;
 pub mod query;
 pub mod reading;
 pub mod service;

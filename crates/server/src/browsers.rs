@@ -65,8 +65,7 @@ impl BrowserRules {
         if self.is_open {
             self.check_host(host)?;
         }
-        let origin = headers.get(header::ORIGIN);
-        if let Some(origin) = origin
+        if let Some(origin) = headers.get(header::ORIGIN)
             && !is_own(origin, host)
         {
             return match self.allowed(origin) {
@@ -76,8 +75,9 @@ impl BrowserRules {
         }
         match headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes) {
             // The browser says that the page is not ours, such as for an `<img>`, which has no
-            // `Origin`. A page on another port of this host is of the same site.
-            Some(b"cross-site" | b"same-site") if origin.is_none() => Err(cross_site()),
+            // `Origin`, or for a page of this host with another scheme. A page on another port of
+            // this host is of the same site.
+            Some(b"cross-site" | b"same-site") => Err(cross_site()),
             None if self.is_open && consumes(request) && is_browser(headers) => Err(cross_site()),
             _ => Ok(Page::Own),
         }
@@ -237,9 +237,9 @@ fn is_never_foreign(name: &str) -> bool {
     is_address || last.eq_ignore_ascii_case("localhost") || (!name.is_empty() && last == name)
 }
 
-/// A GET that changes something.
+/// A GET that changes something. A HEAD runs the same handler.
 fn consumes(request: &Request<Body>) -> bool {
-    request.method() == Method::GET
+    matches!(*request.method(), Method::GET | Method::HEAD)
         && request
             .uri()
             .path()
@@ -363,6 +363,14 @@ mod tests {
             let refused = outcome(&with_login, "/x", &[("sec-fetch-site", site)]);
             assert!(refused.starts_with("a browser sent this"), "{refused}");
         }
+        // Both have their scheme's port: a page of https://127.0.0.1 called http://127.0.0.1.
+        let other_scheme = [
+            ("host", "127.0.0.1"),
+            ("origin", "https://127.0.0.1"),
+            ("sec-fetch-site", "cross-site"),
+        ];
+        let refused = outcome(&open, "/x", &other_scheme);
+        assert!(refused.starts_with("a browser sent this"), "{refused}");
         for site in ["none", "same-origin"] {
             assert_eq!(outcome(&open, pop, &[("sec-fetch-site", site)]), "Own");
         }

@@ -162,7 +162,7 @@ pub fn json_at<T: DeserializeOwned>(at: &str, bytes: &[u8]) -> Result<T, Problem
     let Object(value) = serde_path_to_error::deserialize(&mut source).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        let mut text = inner.to_string();
+        let mut text = without_value(inner.to_string());
         if path != "." && (inner.is_syntax() || inner.is_eof()) {
             return Problem::invalid(whole, text);
         }
@@ -188,6 +188,22 @@ pub fn json_at<T: DeserializeOwned>(at: &str, bytes: &[u8]) -> Result<T, Problem
     Ok(value)
 }
 
+/// serde repeats a value that it does not expect, and the value may be a password or a payload.
+/// ``invalid type: string "secret", expected a list`` → `invalid type: string, expected a list`
+fn without_value(text: String) -> String {
+    let beginnings = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let is_repeated = beginnings
+        .iter()
+        .any(|beginning| text.starts_with(beginning));
+    // The last: the value may have the same words.
+    match (text.find(['"', '`']), text.rfind(", expected ")) {
+        (Some(value), Some(expected)) if is_repeated && value < expected => {
+            format!("{}{}", text[..value].trim_end(), &text[expected..])
+        }
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
@@ -211,6 +227,23 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_does_not_repeat_a_value() {
+        for body in [
+            r#"{"items":"hidden"}"#,
+            r#"{"items":"hidden, expected \"hidden\""}"#,
+            r#"{"items":["hidden"]}"#,
+            r#"{"items":[{"queue":["hidden"]}]}"#,
+            r#"{"items":[{"queue":12345}]}"#,
+            r#"{"items":[{"queue":1.2345}]}"#,
+            r#""hidden""#,
+        ] {
+            let text = refusal(body.as_bytes());
+            let is_shown = text.contains("hidden") || text.contains("2345");
+            assert!(!is_shown && text.contains("invalid type: "), "{text}");
+        }
+    }
+
+    #[test]
     fn a_refusal_names_the_field() {
         let bodies: [&[u8]; 9] = [
             b"",
@@ -230,7 +263,7 @@ mod tests {
           "body: EOF while parsing an object at line 1 column 1",
           "items: missing at line 1 column 2",
           "items[0].queue: missing at line 1 column 12",
-          "items[1].queue: invalid type: integer `5`, expected a string at line 1 column 34",
+          "items[1].queue: invalid type: integer, expected a string at line 1 column 34",
           "body: invalid unicode code point at line 1 column 21",
           "body: trailing characters at line 1 column 14",
           "items[0].queu: no such field; did you mean `queue`? at line 1 column 17",

@@ -112,24 +112,24 @@ impl Problem {
     }
 
     #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// One word to branch on, spelled as Queen's codes are.
     #[must_use]
     pub fn code(&self) -> String {
         self.kind.replace('-', "_")
     }
 
-    pub fn detail(&self) -> &str {
-        &self.detail
-    }
-
     fn document(&self) -> ProblemDocument<'_> {
         ProblemDocument {
             kind: format!("urn:wakeline:{}", self.kind),
-            code: self.code(),
             title: self.status.canonical_reason().unwrap_or("Error"),
             status: self.status.as_u16(),
             detail: &self.detail,
             error: self.error.unwrap_or(&self.detail),
+            code: self.code(),
             field: self.field.as_deref(),
         }
     }

@@ -18,6 +18,8 @@ pub(crate) enum Choice {
 
 /// The directory of a door's crate → the suite in `compat/` for that door.
 const CLIENTS: [(&str, &str); 3] = [("queue", "queen"), ("jobs", "joblib"), ("feed", "jinaga")];
+/// The crate that lets pages of a browser in, and the suite of that.
+const BROWSER: (&str, &str) = ("server", "browser");
 
 impl Choice {
     pub(crate) fn parse(arguments: &[String], workspace: &Workspace) -> Result<Choice> {
@@ -62,7 +64,8 @@ impl Choice {
             Choice::Nextest(_) => false,
             Choice::Crates(names) => CLIENTS
                 .iter()
-                .any(|(door, client)| *client == suite && names.iter().any(|name| name == door)),
+                .chain([&BROWSER])
+                .any(|(of, found)| *found == suite && names.iter().any(|name| name == of)),
         }
     }
 
@@ -97,7 +100,7 @@ mod tests {
 
     fn parse(arguments: &str) -> Result<Choice> {
         let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-        let crates = ["cli", "queue", "wake"].map(str::to_owned);
+        let crates = ["cli", "queue", "server", "wake"].map(str::to_owned);
         Choice::of(&arguments, &crates)
     }
 
@@ -112,7 +115,10 @@ mod tests {
         let nextest = parse("-p wakeline-queue").unwrap();
         assert_eq!(nextest.nextest(), ["-p", "wakeline-queue"]);
         let error = parse("queue line").unwrap_err().to_string();
-        assert_eq!(error, "there is no crate `line`, only cli, queue, wake");
+        assert_eq!(
+            error,
+            "there is no crate `line`, only cli, queue, server, wake"
+        );
     }
 
     #[test]
@@ -126,6 +132,8 @@ mod tests {
             ]
         );
         assert!(queue.has_suite("queen") && !queue.has_suite("joblib"));
+        assert!(!queue.has_suite("browser"));
+        assert!(parse("server").unwrap().has_suite("browser"));
         assert!(!queue.has_schedules());
         assert!(parse("wake").unwrap().has_schedules());
     }

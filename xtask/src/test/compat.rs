@@ -49,6 +49,10 @@ pub(crate) fn suites(root: &Path) -> Vec<Suite> {
 }
 
 impl Suite {
+    pub(crate) fn needs_browser(&self) -> bool {
+        self.name == "browser"
+    }
+
     /// Installs the packages of its client, so that the run needs no network.
     pub(crate) fn install(&self, workspace: &Workspace) -> Result<()> {
         let mut lines = Vec::new();

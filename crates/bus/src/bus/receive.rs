@@ -70,8 +70,9 @@ impl Bus {
 
     fn handle_message(&self, remote: &Remote, text: &str) {
         let Ok(message) = serde_json::from_str::<Message>(text) else {
+            // Not the text: it may be another program's payload.
             tracing::warn!(
-                text,
+                bytes = text.len(),
                 "a message on the bus' channel is not of Wakeline; it is ignored"
             );
             return;

@@ -29,6 +29,7 @@ mod outline;
 mod postgres_refusals;
 mod queue;
 mod redact;
+mod secrets;
 mod server;
 mod start_settings;
 mod startup;

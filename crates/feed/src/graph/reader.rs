@@ -9,6 +9,7 @@ use super::{Error, Limits, Problem};
 use crate::{
     fact::{Envelope, Fact, InvalidFact, Kind, Kinds, Predecessors, Reference, Roles, Signature},
     json::{self, Value},
+    preview::preview,
 };
 
 /// Bytes of a public key's line. One of 8192 bits has less than 2,000.
@@ -280,7 +281,7 @@ fn unexpected(expected: &'static str, line: &[u8]) -> Problem {
     let found = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN)]);
     Problem::Unexpected {
         expected,
-        found: found.chars().take(SHOWN).collect(),
+        found: preview(&found, SHOWN).into(),
     }
 }
 

@@ -163,7 +163,7 @@ fn an_invalid_graph_is_refused_with_its_line() {
     );
     assert_eq!(
         refused("\"A\"\n{}\n{}\n\"B\"\n"),
-        "line 4: expected an empty line, or PK and the number of a key, found '\"B\"'"
+        "line 4: expected an empty line, or PK and the number of a key, found '\"…'"
     );
     assert_eq!(
         refused("\"A\"\n{}\n{}\nPK0\n"),
@@ -175,7 +175,7 @@ fn an_invalid_graph_is_refused_with_its_line() {
     );
     assert_eq!(
         refused("PK0\n\"k\"\n\"A\"\n"),
-        "line 3: expected an empty line after the public key, found '\"A\"'"
+        "line 3: expected an empty line after the public key, found '\"…'"
     );
     assert_eq!(
         refused("PK0\n\"k\"\n\n\"A\"\n{}\n{}\nPK0\n7"),

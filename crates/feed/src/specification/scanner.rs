@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     fact::{Kind, MAX_NAME},
+    preview::preview,
     specification::Name,
 };
 
@@ -17,7 +18,7 @@ pub const MAX_PARTS: usize = 1_000;
 /// How much of the text an error shows.
 const PREVIEW: usize = 100;
 
-/// What is wrong with a text, and where.
+/// The mistake in a text, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (line {line}, column {column})")]
 pub struct Error {
@@ -213,7 +214,7 @@ impl<'a> Scanner<'a> {
 
     #[must_use]
     pub fn expected(&self, what: &str) -> Error {
-        let found: String = self.rest().chars().take(PREVIEW).collect();
+        let found = preview(self.rest(), PREVIEW);
         self.error(format!("Expected {what} but found '{found}'"))
     }
 

@@ -16,17 +16,21 @@ export class Node {
   #make;
   #log;
   #process;
+  #prefix;
   #port;
 
-  /** `make(port)` gives `{command, ready}`; the port is the same for each start. */
-  constructor(make, log) {
+  /**
+   * `make(port)` gives `{command, ready}`; the port is the same for each start. `prefix` is the path
+   * of the URL.
+   */
+  constructor(make, log, prefix = "") {
     this.#make = make;
     this.#log = log;
+    this.#prefix = prefix;
   }
 
-  /** Of the feed door. */
   get url() {
-    return `http://127.0.0.1:${this.#port}/jinaga`;
+    return `http://127.0.0.1:${this.#port}${this.#prefix}`;
   }
 
   async start() {

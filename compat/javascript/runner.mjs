@@ -6,21 +6,14 @@ const ENDS_WITHIN_MS = 120_000;
 
 const registered = [];
 
-/**
- * A case, named as a statement. Marks: `wakelineOnly`, what jinaga-server 3.7.5 itself does
- * otherwise; `nodes`, it needs several servers on one database, so PostgreSQL.
- */
+/** A case, named as a statement. Marks are the suite's own. */
 export function it(statement, ...rest) {
   const body = rest.pop();
   registered.push({ statement, marks: rest[0] ?? {}, body });
 }
 
-export function chosen({ host, store, all, parts }) {
-  return registered.filter(({ statement, marks }) => {
-    // Not skipped: a case that is not for this host or store is no case of it.
-    const isForThis = !(marks.wakelineOnly && host !== "wakeline" && !all) && !(marks.nodes && store !== "postgres");
-    return isForThis && (parts.length === 0 || parts.some((part) => statement.includes(part)));
-  });
+export function selected(isSelected) {
+  return registered.filter(isSelected);
 }
 
 /** Says how each ended, a line for each; the report has what the failed ones said. */
