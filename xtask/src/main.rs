@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask <command>`.
 
 mod check;
+mod fuzz;
 mod interrupt;
 mod run;
 mod test;
@@ -21,6 +22,9 @@ cargo xtask test queue [jobs …]        only these crates, and the clients of t
 cargo xtask test -p wakeline-queue …   only nextest, with these arguments
 cargo xtask check [--advisories]       format, lints, licences, dependency arrows, docs;
                                        --advisories also asks the RustSec database (network)
+cargo xtask fuzz [target …]            the parsers under random inputs, guided by coverage;
+                                       --for 10m each, --jobs 1 at once
+cargo xtask fuzz <target> <file>       one input again
 cargo xtask help                       this text";
 
 const EXIT_INTERRUPTED: u8 = 130;
@@ -58,6 +62,10 @@ fn command(arguments: &[String]) -> Result<bool> {
             };
             interrupt::watch()?;
             check::check(&Workspace::load()?, advisories)
+        }
+        "fuzz" => {
+            interrupt::watch()?;
+            fuzz::fuzz(&Workspace::load()?, rest)
         }
         "help" | "--help" | "-h" => {
             println!("{HELP}");

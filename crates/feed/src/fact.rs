@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha512};
 pub use build::{MAX_FIELDS, MAX_PREDECESSORS};
 pub use invalid::{InvalidFact, MAX_NAME, check_name, check_role};
 pub use kinds::Kinds;
+pub(crate) use predecessors::role_name;
 pub use predecessors::{
     Roles, read_predecessors, read_reference_list, write_predecessors, write_reference_list,
 };

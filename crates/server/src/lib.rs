@@ -11,6 +11,8 @@ mod descriptors;
 mod document;
 mod durable;
 mod feeds;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod jobs;
 mod listen;
@@ -31,6 +33,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
 use wakeline_durable::View;
+use wakeline_jobs::socket::Sockets;
 use wakeline_queue::{Queue, claim::Start, node::Node};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::{Problem, RouteCheck};
@@ -69,68 +72,14 @@ async fn run(mut config: Config) -> Result<()> {
     // First, because an error here is a mistake in the configuration.
     let auth = Auth::new(&config)?;
     let metering = metering::install()?;
-    wakeline_web::set_max_depth(config.http.max_depth);
-    wakeline_web::set_body_memory(
-        config.limits.body_memory,
-        config.limits.body_memory_per_caller,
-    );
-    if config.http.unknown_fields == UnknownFields::Warn {
-        wakeline_web::unknown::only_warn_of_unknown_names();
-    }
     let stopping = StopSignal::on_signals()?;
-    let engine = Engine::new(Limits {
-        waiters: config.wake.max_waiters,
-        waiters_per_topic: config.wake.max_waiters_per_topic,
-        timers: config.wake.max_timers,
-    });
-    tokio::spawn(engine.clone().run());
-    let stores = Stores::open(&config).await?;
-    let bus = open_bus(&config, &stores, engine.clone())?;
-
-    let (sealer, key_file) = stores.encryption(&config)?;
-    let queue = Queue::new(
-        stores.queue(),
-        engine.clone(),
-        bus.clone(),
-        queue_limits(&config),
-        sealer,
-    );
-    if let Some(file) = key_file {
-        queue.set_key_file(file);
-    }
-    // Other queues work without it.
-    if let Err(error) = queue.check_key().await {
-        tracing::warn!(%error, "encrypted queues cannot be used (queue.encryption_key)");
-    }
-    tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
-    let jobs = jobs::Door::open(&config, stores.jobs(), engine.clone(), bus.clone()).await?;
-    let feeds = feeds::open(&config, stores.feeds(), engine.clone(), bus.clone())?;
-    let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone(), jobs.jobs.clone(), feeds.feeds.clone()];
-    let intervals = Intervals {
-        fallback: config.wake.fallback,
-        degraded: config.wake.fallback_degraded,
-    };
-    tokio::spawn(wakeline_bus::watch(
-        bus.clone(),
-        engine.clone(),
-        doors,
-        intervals,
-    ));
-
-    let shared = ServerState {
-        engine: engine.clone(),
-        bus: bus.clone(),
-        stores,
-        stopping: stopping.clone(),
-    };
-    let sockets = jobs.sockets.clone();
-    let doors = Doors {
-        queue: queue.clone(),
-        jobs,
-        feeds,
-        durable: durable::view(&config),
-    };
-    let router = router(&shared, doors, metering, &auth);
+    let Assembly {
+        shared,
+        queue,
+        sockets,
+        router,
+    } = Assembly::open(&config, metering, &auth, &stopping).await?;
+    let (engine, bus) = (shared.engine.clone(), shared.bus.clone());
     let listening = ListenSockets::bind(config.listen.addresses()).await?;
     let addresses = listening.addresses().to_vec();
     queue.set_node(Node {
@@ -163,6 +112,92 @@ async fn run(mut config: Config) -> Result<()> {
     queue.write_counts().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The doors on their stores, and all routes.
+pub(crate) struct Assembly {
+    shared: ServerState,
+    queue: Arc<Queue>,
+    sockets: Arc<Sockets>,
+    pub(crate) router: Router,
+}
+
+impl Assembly {
+    pub(crate) async fn open(
+        config: &Config,
+        metering: metering::Metering,
+        auth: &Auth,
+        stopping: &StopSignal,
+    ) -> Result<Self> {
+        wakeline_web::set_max_depth(config.http.max_depth);
+        wakeline_web::set_body_memory(
+            config.limits.body_memory,
+            config.limits.body_memory_per_caller,
+        );
+        if config.http.unknown_fields == UnknownFields::Warn {
+            wakeline_web::unknown::only_warn_of_unknown_names();
+        }
+        let engine = Engine::new(Limits {
+            waiters: config.wake.max_waiters,
+            waiters_per_topic: config.wake.max_waiters_per_topic,
+            timers: config.wake.max_timers,
+        });
+        tokio::spawn(engine.clone().run());
+        let stores = Stores::open(config).await?;
+        let bus = open_bus(config, &stores, engine.clone())?;
+
+        let (sealer, key_file) = stores.encryption(config)?;
+        let queue = Queue::new(
+            stores.queue(),
+            engine.clone(),
+            bus.clone(),
+            queue_limits(config),
+            sealer,
+        );
+        if let Some(file) = key_file {
+            queue.set_key_file(file);
+        }
+        // Other queues work without it.
+        if let Err(error) = queue.check_key().await {
+            tracing::warn!(%error, "encrypted queues cannot be used (queue.encryption_key)");
+        }
+        tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
+        let jobs = jobs::Door::open(config, stores.jobs(), engine.clone(), bus.clone()).await?;
+        let feeds = feeds::open(config, stores.feeds(), engine.clone(), bus.clone())?;
+        let doors: Vec<Arc<dyn Recheck>> =
+            vec![queue.clone(), jobs.jobs.clone(), feeds.feeds.clone()];
+        let intervals = Intervals {
+            fallback: config.wake.fallback,
+            degraded: config.wake.fallback_degraded,
+        };
+        tokio::spawn(wakeline_bus::watch(
+            bus.clone(),
+            engine.clone(),
+            doors,
+            intervals,
+        ));
+
+        let shared = ServerState {
+            engine: engine.clone(),
+            bus: bus.clone(),
+            stores,
+            stopping: stopping.clone(),
+        };
+        let sockets = jobs.sockets.clone();
+        let doors = Doors {
+            queue: queue.clone(),
+            jobs,
+            feeds,
+            durable: durable::view(config),
+        };
+        let router = router(&shared, doors, metering, auth);
+        Ok(Self {
+            shared,
+            queue,
+            sockets,
+            router,
+        })
+    }
 }
 
 fn open_bus(config: &Config, stores: &Stores, engine: Arc<Engine>) -> Result<Arc<Bus>> {

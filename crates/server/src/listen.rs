@@ -5,6 +5,7 @@
 //! decide, and the task has room for one protocol only.
 
 mod first_bytes;
+pub(crate) mod in_memory;
 mod paced_body;
 mod sockets;
 mod write_timeout;
@@ -24,6 +25,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
@@ -86,8 +88,8 @@ struct Seat {
 
 /// A connection whose protocol is known.
 #[derive(Debug)]
-struct Client {
-    stream: Rewound<TcpStream>,
+struct Client<S = TcpStream> {
+    stream: Rewound<S>,
     is_http2: bool,
     address: IpAddr,
 }
@@ -245,14 +247,16 @@ impl Client {
             address,
         })
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// The connection as hyper reads and writes it, and what its requests are given. The seat is left
     /// when the connection is closed.
     fn into_parts(
         self,
         http: &Http,
         seat: Option<Seat>,
-    ) -> (TokioIo<WriteTimeout<Rewound<TcpStream>>>, Caller) {
+    ) -> (TokioIo<WriteTimeout<Rewound<S>>>, Caller) {
         let caller = Caller {
             address: ClientAddress(self.address),
             unsent: UnsentAnswers::of_connection(self.is_http2),
@@ -297,9 +301,9 @@ async fn serve(
     }
 }
 
-async fn serve_http1(
+async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     shared: Arc<ConnectionContext>,
-    client: Client,
+    client: Client<S>,
     mut stopping: StopSignal,
     seat: Seat,
 ) {
@@ -322,9 +326,9 @@ async fn serve_http1(
     let _ = connection.await;
 }
 
-async fn serve_http2(
+async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     shared: Arc<ConnectionContext>,
-    client: Client,
+    client: Client<S>,
     mut stopping: StopSignal,
     seat: Seat,
 ) {
@@ -397,9 +401,13 @@ async fn serve_late(shared: Arc<ConnectionContext>, client: Client) {
 impl Caller {
     fn request(&self, request: Request<Incoming>, http: &Http) -> Request<Body> {
         let mut request = request.map(|body| paced(body, http.body_timeout, http.body_rate));
+        self.put_into(&mut request);
+        request
+    }
+
+    fn put_into(&self, request: &mut Request<Body>) {
         request.extensions_mut().insert(self.address);
         request.extensions_mut().insert(self.unsent.clone());
-        request
     }
 }
 

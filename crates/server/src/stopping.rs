@@ -29,6 +29,14 @@ impl StopSignal {
         Ok(Self(receiver))
     }
 
+    /// Of a server that only its caller ends.
+    pub(crate) fn never() -> Self {
+        let (sender, receiver) = watch::channel(false);
+        // It lives as long as there is a receiver.
+        tokio::spawn(async move { sender.closed().await });
+        Self(receiver)
+    }
+
     pub(crate) fn is_received(&self) -> bool {
         *self.0.borrow()
     }

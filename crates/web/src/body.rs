@@ -172,9 +172,12 @@ pub fn json_at<T: DeserializeOwned>(at: &str, bytes: &[u8]) -> Result<T, Problem
         if let Some((name, place)) = named("missing field `") {
             parts.push(name.to_owned());
             text = format!("missing{place}");
-        } else if let Some((_, rest)) = named("unknown field `") {
+        } else if let Some((_, rest)) = text
+            .strip_prefix("unknown field `")
+            .and_then(|rest| rest.split_once("`: "))
+        {
             // The path ends with its name.
-            text = rest.trim_start_matches(": ").to_owned();
+            text = rest.to_owned();
         }
         parts.retain(|part| !part.is_empty() && part != ".");
         match parts.join(".") {
@@ -270,5 +273,13 @@ mod tests {
           "colour: no such field at line 1 column 20"
         ]
         "#);
+    }
+
+    #[test]
+    fn an_unknown_field_may_have_a_backquote_in_its_name() {
+        assert_eq!(
+            refusal(br#"{"items":[],"a`b":5}"#),
+            "a`b: no such field at line 1 column 17"
+        );
     }
 }

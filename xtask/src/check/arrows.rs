@@ -24,6 +24,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "server" => return Some([&DOORS, FOR_DOORS].concat()),
         "bench" => &["client", "durable", "store", "testbed", "wake"],
         CLI => &["server", "client", "durable"],
+        "fuzz" => &["server", "queue", "jobs", "feed", "web"],
         "xtask" => &["testbed"],
         door if DOORS.contains(&door) => FOR_DOORS,
         _ => return None,

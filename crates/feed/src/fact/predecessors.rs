@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, fmt::Display};
 
-use super::{Hash, InvalidFact, Kinds, Predecessors, Reference};
+use super::{Hash, InvalidFact, Kinds, Predecessors, Reference, check_role};
 use crate::json::{self, Object, Text, Value};
 
 /// Role and predecessors, in the order of the roles' UTF-16 code units.
@@ -152,10 +152,13 @@ pub(super) fn read_roles(value: &Value<'_>, kinds: &mut Kinds) -> Result<Roles, 
 
 /// # Errors
 ///
-/// When it is not Unicode.
+/// When it cannot be a role's name. Errors about the role's predecessors repeat it, so it is short.
 pub(crate) fn role_name<'a>(name: &'a Text<'_>) -> Result<&'a str, InvalidFact> {
-    name.as_str()
-        .ok_or(InvalidFact::Surrogate { what: "role name" })
+    let name = name
+        .as_str()
+        .ok_or(InvalidFact::Surrogate { what: "role name" })?;
+    check_role(name)?;
+    Ok(name)
 }
 
 pub(super) fn string<'a, 'v>(

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use super::{
-    Fact, Hash, InvalidFact, Kinds, MAX_PREDECESSORS, Predecessors, Reference, read_predecessors,
+    Fact, Hash, InvalidFact, Kinds, MAX_NAME, MAX_PREDECESSORS, Predecessors, Reference,
+    read_predecessors,
     record::{BodyError, read_facts, read_references, write_loaded, write_sent},
 };
 use crate::json::{self, Object, Value};
@@ -175,6 +176,12 @@ fn an_invalid_fact_is_refused_by_name() {
         "no role can be called '__proto__'"
     );
     assert_eq!(refused("T", r#"{"":[]}"#, "{}"), "the role name is empty");
+    // Before its name is repeated.
+    let long = format!(r#"{{"{}":7}}"#, "r".repeat(MAX_NAME + 1));
+    assert_eq!(
+        refused("T", &long, "{}"),
+        "the role name is longer than 200 characters"
+    );
     let roles = vec![("a".into(), Predecessors::Many(Vec::new())); 2];
     let twice = Fact::new("T".into(), roles, &json::parse("{}").unwrap()).unwrap_err();
     assert_eq!(twice.to_string(), "the role 'a' is there twice");

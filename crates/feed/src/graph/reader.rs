@@ -7,7 +7,10 @@ use std::{borrow::Cow, mem, sync::Arc};
 use self::lines::Lines;
 use super::{Error, Limits, Problem};
 use crate::{
-    fact::{Envelope, Fact, InvalidFact, Kind, Kinds, Predecessors, Reference, Roles, Signature},
+    fact::{
+        Envelope, Fact, InvalidFact, Kind, Kinds, Predecessors, Reference, Roles, Signature,
+        role_name,
+    },
     json::{self, Value},
     preview::preview,
 };
@@ -173,10 +176,7 @@ impl Reader {
         };
         let mut roles = Roles::with_capacity(object.members().len());
         for (name, value) in object.members() {
-            let role = name
-                .as_str()
-                .ok_or(InvalidFact::Surrogate { what: "role name" });
-            let role = role.map_err(expected(PREDECESSORS))?;
+            let role = role_name(name).map_err(expected(PREDECESSORS))?;
             let predecessors = match value {
                 Value::Array(indexes) => {
                     self.count(indexes.len())?;

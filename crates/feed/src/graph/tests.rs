@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Error, Limits, MissingPredecessor, Reader, Writer};
 use crate::{
-    fact::{Envelope, Fact, Predecessors, Reference, Signature},
+    fact::{Envelope, Fact, MAX_NAME, Predecessors, Reference, Signature},
     json::{self, Value},
 };
 
@@ -343,4 +343,14 @@ proptest! {
             prop_assert_eq!(&read_within(Limits::DEFAULT, &each), &whole);
         }
     }
+}
+
+#[test]
+fn a_role_is_refused_before_its_name_is_repeated() {
+    let long = "r".repeat(MAX_NAME + 1);
+    assert_eq!(
+        refused(&format!("\"A\"\n{{\"{long}\":\"x\"}}\n{{}}\n")),
+        "line 2: expected an object of roles and indexes of facts, but the role name is longer \
+         than 200 characters"
+    );
 }

@@ -34,6 +34,11 @@ pub(super) struct FetchedKeys {
     pub(super) fetched_at: Instant,
 }
 
+/// How many keys of a set can be used.
+pub(crate) fn count_keys(set: &[u8]) -> Result<usize> {
+    fetch::parse(set).map(|keys| keys.len())
+}
+
 impl Jwks {
     pub(super) fn new(url: &config::Url, config: &config::Jwt) -> Result<Arc<Self>> {
         Self::at(url.expose(), config.jwks_timeout, config.jwks_refresh)

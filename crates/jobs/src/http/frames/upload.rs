@@ -20,6 +20,8 @@ use crate::{
 
 /// The prefix of a JSON key that is in base64.
 const BASE64_KEY: &str = "b64:";
+/// Characters of a key in a refusal.
+const MAX_SHOWN: usize = 100;
 
 #[derive(Deserialize)]
 struct FramesBody {
@@ -115,8 +117,10 @@ fn from_json(at: &str, text: &RawValue, limits: FrameLimits) -> Result<Frame, Er
     for (key, value) in members {
         let bytes = |what: &str, text: &str| {
             BASE64_STANDARD.decode(text).map_err(|error| {
+                // Longer keys are refused, but for that they have to be decoded.
+                let shown: String = key.chars().take(MAX_SHOWN).collect();
                 unprocessable(format!(
-                    "body.{at}: the {what} {key} is not base64 ({error})"
+                    "body.{at}: the {what} {shown} is not base64 ({error})"
                 ))
             })
         };

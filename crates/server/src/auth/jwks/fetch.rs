@@ -97,7 +97,7 @@ fn tls(uri: &Uri) -> Result<rustls::ClientConfig> {
 }
 
 /// The keys that can be used here. Others are left out: a set may hold some for other purposes.
-fn parse(body: &[u8]) -> Result<Vec<IssuerKey>> {
+pub(super) fn parse(body: &[u8]) -> Result<Vec<IssuerKey>> {
     let set: KeySet = serde_json::from_slice(body).context("the answer is no key set")?;
     let mut keys = Vec::new();
     for value in set.keys {
