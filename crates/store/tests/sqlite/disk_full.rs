@@ -117,31 +117,6 @@ async fn updates_deletes_and_reads_are_served_while_inserts_are_refused() {
     assert_eq!(full.names().await, ["fits"]);
 }
 
-/// The page of a table splits by chance, so an operation of few changes may need one more page. Only a
-/// part of the reserve is for those: the rest is the log's.
-#[tokio::test]
-async fn small_inserts_go_on_until_the_headroom_is_used() {
-    let full = FullDisk::new().await;
-    let mut small = 0;
-    let error = loop {
-        let name = format!("small {small:04} {}", "x".repeat(900));
-        let inserting = full
-            .sqlite
-            .write("insert", move |connection| insert(connection, &name));
-        match inserting.await {
-            Ok(_) => small += 1,
-            Err(error) => break error,
-        }
-        assert!(small < 2_000, "the file grows on");
-    };
-    assert!(error.is_disk_full(), "{error:?}");
-    // Four rows have a page of the table and one of its index.
-    assert!(small > 200, "only {small}");
-    // There is room for the log still.
-    let updated = full.write("UPDATE item SET amount = amount + 1").await;
-    assert_eq!(updated, Ok(full.rows.len() + small));
-}
-
 #[tokio::test]
 async fn a_refused_insert_fails_no_other_operation_of_its_commit() {
     let full = FullDisk::new().await;
