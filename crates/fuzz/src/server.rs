@@ -237,6 +237,10 @@ async fn collected(mut body: Body, limit: Duration) -> Bytes {
 }
 
 fn check(asked: &str, answer: &Response<()>, body: &[u8]) {
+    // A provider's answer is passed on as it is: status, content type and bytes.
+    if asked.starts_with("GET ") && asked.contains("/providers/") {
+        return;
+    }
     let status = answer.status();
     let shown = String::from_utf8_lossy(&body[..body.len().min(1_000)]);
     let is_ours = [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY];
